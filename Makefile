@@ -1,0 +1,67 @@
+# For people who do not want to know CMake. Two commands set everything up: make demo and make test.
+# Both install what they lack through apt (as root or through sudo), and say so first.
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+SECONDS_EACH ?= 60
+PROGRAM := build/release/bin/oomscope
+DEMO := tests/data/demo_oom.pickle.zst
+
+.PHONY: help demo test build bench install mutants fuzz tidy format clean
+
+help:
+	@echo 'make demo      install what is missing, build, and explain a real out-of-memory recording'
+	@echo 'make test      install what is missing, build, and run all tests and checks'
+	@echo 'make build     the program: $(PROGRAM)'
+	@echo 'make bench     build and run the benchmarks of bench/'
+	@echo 'make install   the program, the library and its headers (PREFIX=$(PREFIX), DESTDIR=)'
+	@echo 'make mutants   change the engine in thirty small ways; each must be noticed (long)'
+	@echo 'make fuzz      libFuzzer on each reader, SECONDS_EACH=$(SECONDS_EACH) (needs clang-14)'
+	@echo 'make tidy      clang-tidy on every file (needs clang-tidy-14)'
+	@echo 'make format    lay the sources out (needs clang-format-14)'
+	@echo 'make clean     remove build/'
+
+demo:
+	@tools/install_packages.sh build
+	@$(MAKE) --no-print-directory build
+	@echo '$$ oomscope $(DEMO)'
+	@$(PROGRAM) $(DEMO)
+	@echo
+	@echo 'The program: $(CURDIR)/$(PROGRAM) (one file; copy it where you like)'
+
+test:
+	@tools/install_packages.sh build test
+	@JOBS=$(JOBS) tools/run_tests.sh
+
+build:
+	@log=$$(cmake --preset release 2>&1) || { echo "$$log"; exit 1; }
+	cmake --build --preset release --parallel $(JOBS)
+
+bench:
+	@tools/install_packages.sh build bench
+	cmake --preset release -DOOMSCOPE_BENCH=ON > /dev/null
+	cmake --build build/release --target bench --parallel $(JOBS)
+	@tools/run_bench.sh build/release/bin
+
+install:
+	cmake --preset release > /dev/null
+	cmake --build build/release --target oomscope oomscope_library --parallel $(JOBS)
+	DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
+
+mutants: build
+	python3 tools/mutants.py
+
+fuzz:
+	cmake --preset fuzz -DOOMSCOPE_FUZZ_SECONDS=$(SECONDS_EACH) > /dev/null
+	cmake --build --preset fuzz --parallel $(JOBS)
+	ctest --test-dir build/fuzz -L fuzz --output-on-failure
+
+tidy:
+	cmake --preset tidy > /dev/null
+	cmake --build --preset tidy --parallel $(JOBS)
+
+format:
+	python3 tools/check_format.py --fix
+
+clean:
+	rm -rf build

@@ -1,0 +1,117 @@
+#include "base/bytes_text.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace oomscope {
+namespace {
+
+int64_t size_of(std::string_view text) {
+  const Result<int64_t> size = parse_size(text);
+  return size ? *size : -1;
+}
+
+std::string error_of(std::string_view text) {
+  const Result<int64_t> size = parse_size(text);
+  return size ? "no error" : size.error().what;
+}
+
+TEST(ParseSize, EveryUnitIsBinary) {
+  EXPECT_EQ(size_of("24GiB"), 24 * kGiB);
+  EXPECT_EQ(size_of("512M"), 512 * kMiB);
+  EXPECT_EQ(size_of("8GB"), 8 * kGiB);
+  EXPECT_EQ(size_of("20 MiB"), 20 * kMiB);
+  EXPECT_EQ(size_of("3kb"), 3 * kKiB);
+  EXPECT_EQ(size_of("1 tib"), kTiB);
+}
+
+TEST(ParseSize, PlainNumberIsBytes) {
+  EXPECT_EQ(size_of("150109880320"), 150109880320);
+  EXPECT_EQ(size_of("512 B"), 512);
+  EXPECT_EQ(size_of(" 7 bytes "), 7);
+  EXPECT_EQ(size_of("0"), 0);
+}
+
+TEST(ParseSize, DecimalsAreExactAndCutToBytes) {
+  EXPECT_EQ(size_of("1.5GiB"), kGiB + kGiB / 2);
+  EXPECT_EQ(size_of("0.001KiB"), 1);
+  EXPECT_EQ(size_of(".5 MiB"), kMiB / 2);
+  EXPECT_EQ(size_of("23.64 GiB"), 25383256719);
+  EXPECT_EQ(size_of("0.99999999999999999999999KiB"), 1023);
+}
+
+TEST(ParseSize, ReadsWhatFormatMibWrites) {
+  EXPECT_EQ(size_of("6,465 MiB"), 6465 * kMiB);
+  EXPECT_EQ(size_of("1,024.00 GiB"), kTiB);
+  EXPECT_EQ(size_of("1,24 MiB"), -1);
+  EXPECT_EQ(size_of(",024"), -1);
+}
+
+TEST(ParseSize, ErrorsNameTheReason) {
+  EXPECT_EQ(error_of(""), "a size is missing");
+  EXPECT_EQ(error_of("   "), "a size is missing");
+  EXPECT_EQ(error_of("-1GiB"), "a size cannot be negative");
+  EXPECT_EQ(error_of("GiB"), "not a size: expected a number and a unit");
+  EXPECT_EQ(error_of("24XB"), "unknown unit \"XB\"; the units are B, KiB, MiB, GiB and TiB");
+  EXPECT_EQ(error_of("1.5"), "a fraction of a byte; the unit is missing");
+  EXPECT_EQ(error_of("1."), "not a size: expected a number and a unit");
+}
+
+TEST(ParseSize, OverflowIsAnError) {
+  EXPECT_EQ(size_of("9223372036854775807"), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(error_of("9223372036854775808"), "larger than 2^63 - 1 bytes");
+  EXPECT_EQ(error_of("8388608TiB"), "larger than 2^63 - 1 bytes");
+  EXPECT_EQ(size_of("8388607.5TiB"), std::numeric_limits<int64_t>::max() - kTiB / 2 + 1);
+}
+
+TEST(FormatBytes, TwoDecimalsInTheLargestUnit) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1024), "1.00 KiB");
+  EXPECT_EQ(format_bytes(20971520), "20.00 MiB");
+  EXPECT_EQ(format_bytes(6778000000), "6.31 GiB");
+  EXPECT_EQ(format_bytes(kTiB), "1,024.00 GiB");
+  EXPECT_EQ(format_bytes(-512), "-512 B");
+}
+
+TEST(FormatBytes, RoundingNeverShows1024OfAUnit) {
+  EXPECT_EQ(format_bytes(kMiB - 1), "1.00 MiB");
+  EXPECT_EQ(format_bytes(kGiB - 1), "1.00 GiB");
+}
+
+TEST(FormatBytes, ExtremesDoNotOverflow) {
+  EXPECT_EQ(format_bytes(std::numeric_limits<int64_t>::max()), "8,589,934,592.00 GiB");
+  EXPECT_EQ(format_bytes(std::numeric_limits<int64_t>::min()), "-8,589,934,592.00 GiB");
+}
+
+TEST(FormatMib, RoundsToNearestAndKeepsSmallVisible) {
+  EXPECT_EQ(format_mib(6465 * kMiB), "6,465 MiB");
+  EXPECT_EQ(format_mib(0), "0 MiB");
+  EXPECT_EQ(format_mib(512), "<1 MiB");
+  EXPECT_EQ(format_mib(kMiB / 2), "1 MiB");
+}
+
+TEST(FormatSigned, DifferencesCarryTheirSign) {
+  EXPECT_EQ(format_mib_signed(12 * kMiB), "+12 MiB");
+  EXPECT_EQ(format_mib_signed(-5897 * kMiB), "-5,897 MiB");
+  EXPECT_EQ(format_mib_signed(0), "0 MiB");
+  EXPECT_EQ(format_bytes_signed(2 * kMiB), "+2.00 MiB");
+  EXPECT_EQ(format_count_signed(-1234), "-1,234");
+}
+
+TEST(FormatCount, SeparatesThousands) {
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1468706), "1,468,706");
+  EXPECT_EQ(format_count(-1000), "-1,000");
+}
+
+TEST(FormatPercent, OneDecimal) {
+  EXPECT_EQ(format_percent(1, 3), "33.3 %");
+  EXPECT_EQ(format_percent(-1, 8), "-12.5 %");
+  EXPECT_EQ(format_percent(1, 0), "-");
+  EXPECT_EQ(format_percent(std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()), "100.0 %");
+}
+
+}  // namespace
+}  // namespace oomscope

@@ -1,0 +1,230 @@
+// CachingAllocator: PyTorch's CUDA caching allocator for one device, exactly, by version, over a Device.
+//
+// The same code replays recordings, answers what-if questions, plans jobs and serves as the live drop-in. It reads
+// no clock, environment, file or random source: same calls and same Device answers, same addresses out.
+//
+// Source: c10/cuda/CUDACachingAllocator.cpp (DeviceCachingAllocator), torch 2.1 to 2.13; the differences are in
+// RuleSet. Member functions carry PyTorch's own names, to be read beside it.
+//
+// One malloc, in PyTorch's order (allocator.cc, then reclaim.cc and expandable.cc):
+//
+//   poll events -> round -> pool -> search the free set
+//     -> garbage collection, if on                                    | each of these only
+//     -> driver -> pools that opted in -> release_available + driver  | if the step before
+//     -> release everything + driver (a retry)                        | found nothing
+//     -> OOM
+//   -> carve: split or hand out whole
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caching/block.h"
+#include "caching/device.h"
+#include "caching/pool.h"
+#include "caching/rules.h"
+#include "caching/sizes.h"
+#include "caching/stats.h"
+#include "types/allocator_settings.h"
+#include "types/ids.h"
+
+namespace oomscope {
+
+// Why the last malloc returned nullptr.
+enum class Refusal {
+  none,
+  zero,         // a request of 0 bytes: not an error, PyTorch returns a null pointer
+  too_large,    // 2^60 bytes or more
+  oom,
+  preempted,    // throw_on_cudamalloc_oom
+  impossible,   // this rule set would trip one of PyTorch's own assertions here
+};
+
+// A free run or an owned block, for putting an allocator into the state a recording starts with.
+struct AdoptedBlock {
+  int64_t size = 0;
+  int64_t requested_size = 0;
+  bool allocated = false;
+  bool pending = false;
+  bool mapped = true;  // false: a hole in an expandable range
+};
+
+class CachingAllocator {
+ public:
+  CachingAllocator(const RuleSet& rules, const AllocatorSettings& settings, Device& device);
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  // --- what PyTorch's tensors do ---------------------------------------------------------------------------------
+
+  // `requested` bytes for `stream` in the pool that the open scopes decide. nullptr: see refusal().
+  Block* malloc(int64_t requested, StreamId stream);
+  // The same in a given pool, as a recording tells it. A private pool stands for an open scope of that pool.
+  Block* malloc_in_pool(int64_t requested, StreamId stream, PoolId pool);
+  // The same at an address that the caller knows to be free: a checkpoint of a graph pool that is restored, or a
+  // malloc with a forced address (2.13 on). No driver call; nullptr if the address is not inside one free block.
+  Block* malloc_at(uint64_t address, int64_t requested, StreamId stream, PoolId pool);
+  // The user is done. Returned at once, unless other streams used it: then when their events are.
+  void free(Block* block);
+  // As free() for a block whose users are unknown: stays pending until complete() or a full release.
+  void free_held(Block* block);
+  void complete(Block* block);
+  void record_stream(Block* block, StreamId stream);
+  void empty_cache();
+
+  // --- pools, scopes, captures ---------------------------------------------------------------------------------
+
+  // Routes allocations to `pool` until end_allocate_to_pool: those on `stream`, or all if none is given.
+  // False if a scope of that pool is open already.
+  bool begin_allocate_to_pool(PoolId pool, std::optional<StreamId> stream, bool capturing);
+  void end_allocate_to_pool(PoolId pool);
+  void release_pool(PoolId pool);       // drops one reference; at 0 its segments may be freed
+  void empty_pool(PoolId pool);         // MemPool's destructor: frees what is free of that pool alone
+  PrivatePool& private_pool(PoolId pool);  // created on first use
+
+  // --- limits ----------------------------------------------------------------------------------------------------
+
+  // set_per_process_memory_fraction: `limit_bytes` is fraction * total. A limit of the whole card is no limit from
+  // torch 2.10 on; before it still switches garbage collection on.
+  void set_memory_limit(std::optional<int64_t> limit_bytes) { limit_bytes_ = limit_bytes; }
+  [[nodiscard]] std::optional<int64_t> memory_limit() const { return limit_bytes_; }
+
+  // --- looking -----------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] const Stats& stats() const { return stats_; }
+  [[nodiscard]] Stats& stats_for_baseline() { return stats_; }  // to count what happened before a recording began
+  [[nodiscard]] Refusal refusal() const { return refusal_; }
+  [[nodiscard]] int64_t reserved_bytes() const { return total_reserved_; }
+  [[nodiscard]] const AllocatorSettings& settings() const { return settings_; }
+  [[nodiscard]] const RuleSet& rules() const { return rules_; }
+  [[nodiscard]] std::span<Segment* const> segments() const { return segments_; }
+  // What a request would find now, without changing anything but nothing else: the block, or nullptr.
+  [[nodiscard]] Block* peek(int64_t requested, StreamId stream, PoolId pool);
+  // Would a search that fails now start a garbage collection that frees something?
+  [[nodiscard]] bool gc_would_run() const;
+  // Choices so far between equally good blocks of different segments, which only the driver's addresses decided.
+  // Without any, the result is the same on every driver.
+  [[nodiscard]] int64_t address_ties() const { return address_ties_; }
+  // The smallest total of reserved bytes and request that the limit or the driver refused so far.
+  [[nodiscard]] std::optional<int64_t> smallest_refused_bytes() const { return smallest_refused_; }
+  // Blocks freed by free_held that are not complete yet.
+  [[nodiscard]] size_t held_count() const { return held_.size(); }
+
+  // --- a state to start from ---------------------------------------------------------------------------------------
+
+  // Adds a segment with its blocks (sizes must sum to size_bytes). Statistics count it as current, without history.
+  // Returns the blocks that are allocated or pending, in address order. A block may carry mapped = false in an
+  // expandable range.
+  std::vector<Block*> adopt_segment(uint64_t address, int64_t size_bytes, StreamId stream, PoolId pool, bool small,
+                                    bool expandable, std::span<const AdoptedBlock> blocks);
+
+  // Checks every invariant of blocks, sets and statistics; empty if all hold. Slow; for tests.
+  [[nodiscard]] std::string check_invariants() const;
+
+ private:
+  struct Request {
+    int64_t requested;
+    int64_t size;        // rounded
+    int64_t alloc_size;  // what the driver would be asked for
+    StreamId stream;
+    BlockPool* pool;
+    StreamBlocks* blocks;
+    bool expandable;     // expandable segments serve this request
+    bool suspended;      // no event polling, no full release: a capture or, before 2.13, a pool scope is open
+    bool rejected = false;
+  };
+  struct Scope {
+    PoolId pool;
+    std::optional<StreamId> stream;
+    bool capturing;
+  };
+
+  // allocator.cc
+  Request make_request(int64_t requested, StreamId stream, PrivatePool* owner, bool suspended);
+  Block* allocate(Request& request);
+  Block* find_or_make(Request& request);
+  Block* get_free_block(Request& request);
+  Block* best_fit(const Request& request) const;
+  [[nodiscard]] bool accepts(const Request& request, const Block& candidate) const;
+  Block* alloc_block(Request& request, bool is_retry);
+  Block* alloc_from_device(Request& request);
+  [[nodiscard]] bool limit_allows(Request& request);
+  void note_refusal(const Request& request);
+  Block* try_use_on_oom_pools(Request& request);
+  [[nodiscard]] bool should_split(const Request& request, const Block& block) const;
+  Block* carve(Request& request, Block* block);
+  Block* hand_out(Request& request, Block* block, bool split);
+  void give_back(Block* block);
+  int64_t try_merge(Block& into, Block* neighbour);
+  void insert_free(Block& block);
+  void remove_free(Block& block);
+  Block* new_block(Segment* segment, uint64_t address, int64_t size);
+  void delete_block(Block* block);
+  Segment* new_segment(uint64_t address, int64_t size, StreamId stream, BlockPool* pool, bool expandable);
+  void delete_segment(Segment* segment);
+  [[nodiscard]] uint64_t block_order(const Segment& segment);
+  void finish_free(Block* block);
+  void process_events();
+  void defer_or_queue(Block* block);
+  [[nodiscard]] const Scope* scope_for(StreamId stream) const;
+  [[nodiscard]] bool suspended_now() const;
+
+  // reclaim.cc
+  [[nodiscard]] bool gc_active() const;
+  void garbage_collect();
+  bool release_available(Request& request);
+  void release_cached_blocks(bool default_pool, std::optional<PoolId> only);
+  void synchronize_and_free_events();
+  void release_blocks(BlockPool& pool);
+  void release_block(Block* block);
+
+  // expandable.cc
+  Block* allocate_expandable(Request& request);
+  Block* find_expandable_block(Request& request);
+  bool map_block(Request& request, Block* to_map, int64_t size);
+  Block* grow(Request& request, Block* candidate);
+  void unmap_block(Block* block);
+  [[nodiscard]] int64_t page_bytes(const BlockPool& pool) const;
+
+  RuleSet rules_;
+  AllocatorSettings settings_;
+  Device& device_;
+  std::optional<int64_t> limit_bytes_;
+  int64_t total_reserved_ = 0;
+  Stats stats_;
+  Refusal refusal_ = Refusal::none;
+  int64_t address_ties_ = 0;
+  std::optional<int64_t> smallest_refused_;
+
+  BlockPool small_{.is_small = true, .owner = nullptr};
+  BlockPool large_{.is_small = false, .owner = nullptr};
+  std::map<PoolId, PrivatePool> private_pools_;
+  std::vector<Scope> scopes_;
+
+  std::deque<Block> arena_;
+  std::vector<Block*> spare_blocks_;
+  std::deque<Segment> segment_arena_;
+  std::vector<Segment*> spare_segments_;
+  std::vector<Segment*> segments_;
+  uint64_t next_block_number_ = 0;
+  uint64_t next_segment_number_ = 0;
+
+  struct PendingEvent {
+    EventId event;
+    Block* block;
+  };
+  std::map<StreamId, std::deque<PendingEvent>> events_;  // a queue a using stream: a slow one does not hold the others
+  std::vector<Block*> deferred_;                         // freed with stream uses while a capture was underway
+  std::map<uint64_t, Block*> held_;                      // by the order of their frees (Block::gc_base meanwhile)
+  uint64_t next_held_number_ = 0;
+};
+
+}  // namespace oomscope

@@ -1,0 +1,72 @@
+// Block, Segment and the pools that own them: the allocator's data, without its rules.
+//
+// A segment is one cudaMalloc, or the whole address range of an expandable segment. It is a doubly linked list of
+// blocks in address order. A block is in exactly one state:
+//
+//   allocated   handed out                                   in no set
+//   pending     freed by the user, other streams still busy  in no set, event_count > 0
+//   free        mapped and free                              in BlockPool's FreeSet of its stream
+//   unmapped    expandable only                              in BlockPool's UnmappedSet of its stream
+//
+// Which *object* survives a split or a merge is part of the model, since requested_size (stale in free blocks),
+// gc_base and the tie-break number live in the object: see CachingAllocator::carve and give_back.
+#pragma once
+
+#include <boost/intrusive/set.hpp>
+#include <boost/intrusive/set_hook.hpp>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "types/ids.h"
+
+namespace oomscope {
+
+struct BlockPool;
+struct StreamBlocks;
+struct Block;
+
+struct Segment {
+  uint64_t address = 0;
+  int64_t size_bytes = 0;      // expandable: the whole range, mapped or not
+  StreamId stream{};
+  BlockPool* pool = nullptr;
+  StreamBlocks* blocks = nullptr;  // the pool's, of this stream: where free and unmapped blocks of the segment are
+  Block* first = nullptr;      // lowest address
+  uint64_t counter = 0;        // the how-manieth segment of the process (TieBreak::segment_counter)
+  bool is_expandable = false;
+  size_t index = 0;            // position in the allocator's list of segments
+};
+
+// The hook serves the free set or the unmapped set: a block is never in both.
+using SetHook = boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>,
+                                                boost::intrusive::optimize_size<true>>;
+
+struct Block : SetHook {
+  uint64_t address = 0;
+  int64_t size = 0;
+  int64_t requested_size = 0;  // of the current or, stale, of the last owner of this object; 0 if never handed out
+  uint64_t order = 0;          // tie-break between equal sizes, before the address; 0 where only the address decides
+  Block* prev = nullptr;
+  Block* next = nullptr;
+  Segment* segment = nullptr;
+  uint64_t gc_base = 0;        // the pool's search count when the block entered the free set; while held, its number
+  uint32_t event_count = 0;    // > 0: pending
+  bool allocated = false;
+  bool mapped = true;
+  bool held = false;           // pending until complete() says so, instead of by events
+  std::unique_ptr<std::vector<StreamId>> stream_uses;  // other streams that used the block; rarely any
+  uint64_t tag = 0;            // the caller's, untouched by the allocator
+
+  [[nodiscard]] bool has_uses() const { return stream_uses != nullptr && !stream_uses->empty(); }
+  [[nodiscard]] bool is_split() const { return prev != nullptr || next != nullptr; }
+  [[nodiscard]] bool is_idle() const { return !allocated && event_count == 0 && !has_uses(); }
+};
+
+struct ByAddress {
+  bool operator()(const Block& a, const Block& b) const { return a.address < b.address; }
+};
+using UnmappedSet = boost::intrusive::set<Block, boost::intrusive::compare<ByAddress>,
+                                          boost::intrusive::constant_time_size<false>>;
+
+}  // namespace oomscope

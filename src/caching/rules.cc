@@ -1,0 +1,92 @@
+#include "caching/rules.h"
+
+namespace oomscope {
+namespace {
+
+constexpr RuleSet kTorch211{.name = "torch-2.11", .releases = "2.10 and 2.11"};
+
+constexpr RuleSet torch_212() {
+  RuleSet rules = kTorch211;
+  rules.name = "torch-2.12";
+  rules.releases = "2.12";
+  rules.tie_break = TieBreak::block_counter;
+  rules.preemptive_rejection = true;
+  return rules;
+}
+
+constexpr RuleSet torch_212_custom() {
+  RuleSet rules = torch_212();
+  rules.name = "torch-2.12-custom";
+  rules.releases = "2.12 if it took PR #183489";
+  rules.tie_break = TieBreak::custom_block_counter;
+  return rules;
+}
+
+constexpr RuleSet torch_213() {
+  RuleSet rules = torch_212();
+  rules.name = "torch-2.13";
+  rules.releases = "2.13 and newer";
+  rules.tie_break = TieBreak::segment_counter;
+  rules.only_capture_suspends = true;
+  rules.limit_rounds = true;
+  return rules;
+}
+
+constexpr RuleSet torch_29() {
+  RuleSet rules = kTorch211;
+  rules.name = "torch-2.9";
+  rules.releases = "2.9";
+  rules.newest_scope_first = false;
+  rules.expandable_per_request = false;
+  rules.use_on_oom = UseOnOom::last;
+  rules.no_split_pools = false;
+  rules.gc_needs_fraction_below_one = false;
+  return rules;
+}
+
+constexpr RuleSet torch_26() {
+  RuleSet rules = torch_29();
+  rules.name = "torch-2.6";
+  rules.releases = "2.5 to 2.8";
+  rules.parser = SettingsParser::torch_2_0;
+  rules.non_split_rounding_option = false;
+  rules.reclaim_skips_expandable = false;
+  return rules;
+}
+
+constexpr RuleSet torch_24() {
+  RuleSet rules = torch_26();
+  rules.name = "torch-2.4";
+  rules.releases = "2.2 to 2.4";
+  rules.private_expandable = PrivateExpandable::no;
+  rules.use_on_oom = UseOnOom::never;
+  rules.unmap_lowers_pool_count = false;
+  return rules;
+}
+
+constexpr RuleSet torch_21() {
+  RuleSet rules = torch_24();
+  rules.name = "torch-2.1";
+  rules.releases = "1.13 to 2.1";
+  rules.one_division_rounds = false;
+  return rules;
+}
+
+constexpr std::array<RuleSet, 8> kAll = {kTorch211,  torch_213(), torch_212(), torch_212_custom(),
+                                         torch_29(), torch_26(),  torch_24(),  torch_21()};
+
+}  // namespace
+
+const std::array<RuleSet, 8>& all_rule_sets() { return kAll; }
+
+const RuleSet& default_rule_set() { return kAll[0]; }
+
+std::optional<RuleSet> find_rule_set(std::string_view name) {
+  constexpr std::string_view kPrefix = "torch-";
+  for (const RuleSet& rules : kAll) {
+    if (rules.name == name || rules.name.substr(kPrefix.size()) == name) return rules;
+  }
+  return std::nullopt;
+}
+
+}  // namespace oomscope

@@ -1,0 +1,13 @@
+#include "cli/commands.h"
+
+namespace oomscope {
+
+std::vector<Command> all_commands() {
+  std::vector<Command> commands;
+  for (const Command& command : {why_command(), show_command(), replay_command(), verify_command()}) {
+    if (command.run != nullptr) commands.push_back(command);
+  }
+  return commands;
+}
+
+}  // namespace oomscope

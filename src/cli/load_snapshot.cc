@@ -1,0 +1,73 @@
+#include "cli/load_snapshot.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/did_you_mean.h"
+#include "evidence/snapshot_reader.h"
+#include "model/timeline.h"
+
+namespace oomscope {
+namespace {
+
+std::string list_of(const std::vector<int32_t>& devices) {
+  std::string list;
+  for (int32_t device : devices) list += (list.empty() ? "" : ", ") + std::to_string(device);
+  return list;
+}
+
+}  // namespace
+
+Result<Snapshot> load_snapshot(const std::string& path) {
+  if (path != "-") return read_snapshot_file(path);
+  Result<Snapshot> snapshot = read_snapshot_file("/dev/stdin");
+  if (snapshot) return snapshot;
+  Error error = snapshot.error();
+  const size_t at = error.where.find("/dev/stdin");
+  if (at != std::string::npos) error.where.replace(at, std::string_view("/dev/stdin").size(), "standard input");
+  return error;
+}
+
+Result<std::vector<int32_t>> choose_devices(const Snapshot& snapshot, std::optional<int> wanted) {
+  std::vector<int32_t> devices = devices_of(snapshot);
+  if (!wanted) return devices.empty() ? std::vector<int32_t>{0} : devices;
+  if (std::find(devices.begin(), devices.end(), *wanted) != devices.end()) return std::vector<int32_t>{*wanted};
+  return Error{.code = "device-unknown",
+               .what = "the snapshot has nothing of device " + std::to_string(*wanted),
+               .where = "--device",
+               .hint = devices.empty() ? "it has nothing of any device" : "it has: " + list_of(devices)};
+}
+
+Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wanted) {
+  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, wanted));
+  if (devices.size() == 1) return devices.front();
+  return Error{.code = "device-ambiguous",
+               .what = "the snapshot holds several devices: " + list_of(devices),
+               .where = "--device",
+               .hint = "choose one: --device " + std::to_string(devices.front())};
+}
+
+Result<std::optional<RuleSet>> choose_rules(const std::string& name) {
+  if (name.empty()) return std::optional<RuleSet>{};
+  const std::optional<RuleSet> rules = find_rule_set(name);
+  if (rules) return rules;
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const RuleSet& set : all_rule_sets()) {
+    names.push_back(set.name);
+    list += (list.empty() ? "" : ", ") + std::string(set.name);
+  }
+  const std::string_view near = did_you_mean(name, names);
+  return Error{.code = "bad-usage",
+               .what = "no rule set is called \"" + name + "\"",
+               .where = "--rules",
+               .hint = (near.empty() ? "" : "did you mean " + std::string(near) + "? ") + "They are: " + list};
+}
+
+void add_caveats(const Caveats& from, Caveats& to) {
+  for (const Caveat& caveat : from) {
+    if (std::find(to.begin(), to.end(), caveat) == to.end()) to.push_back(caveat);
+  }
+}
+
+}  // namespace oomscope

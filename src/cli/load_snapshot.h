@@ -1,0 +1,32 @@
+// What every command over a snapshot does first: read it, choose the device, find the rules that were asked for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/caveat.h"
+#include "base/result.h"
+#include "caching/rules.h"
+#include "types/snapshot.h"
+
+namespace oomscope {
+
+// "-" is standard input.
+[[nodiscard]] Result<Snapshot> load_snapshot(const std::string& path);
+
+// The device that was asked for, else all that have something to say (devices_of). Never empty: device 0 stands for a
+// snapshot without any. Error: device-unknown.
+[[nodiscard]] Result<std::vector<int32_t>> choose_devices(const Snapshot& snapshot, std::optional<int> wanted);
+
+// One of them, for commands that answer for one: with several and none asked for, the error device-ambiguous.
+[[nodiscard]] Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wanted);
+
+// --rules NAME; empty text: none. Error: bad-usage, with a suggestion.
+[[nodiscard]] Result<std::optional<RuleSet>> choose_rules(const std::string& name);
+
+// Adds what is not there yet.
+void add_caveats(const Caveats& from, Caveats& to);
+
+}  // namespace oomscope

@@ -1,0 +1,70 @@
+// What the command line said, as values: sizes parsed, cards looked up, choices checked.
+//
+// Filled by parse_arguments; the commands read it and nothing else of argv.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "types/gpu_names.h"
+
+namespace oomscope {
+
+struct GlobalOptions {
+  bool json = false;
+  bool strict = false;  // exit 3 where the evidence is incomplete
+};
+
+// Options that every command over a snapshot takes.
+struct SnapshotArguments {
+  std::string path;           // "-" is standard input
+  std::optional<int> device;  // --device N
+  std::string rules;          // --rules NAME; empty: found by trying
+};
+
+struct WhyArguments {
+  std::vector<std::string> evidence;
+  std::optional<int> device;
+  std::string rules;
+  std::optional<GpuMemory> gpu;      // the whole card
+  std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
+};
+
+enum class ShowAt { peak, end, oom, event };
+enum class ShowBy { stack, category, size, stream, segment };
+
+struct ShowArguments {
+  SnapshotArguments snapshot;
+  ShowAt at = ShowAt::peak;
+  int64_t event = 0;  // with ShowAt::event: index into the device's events
+  ShowBy by = ShowBy::stack;
+  int64_t top = 15;  // rows shown before "[N others]"
+};
+
+struct VerifyArguments {
+  SnapshotArguments snapshot;
+  std::optional<int64_t> cap_bytes;  // else inferred
+  std::string stats_path;            // memory_stats as JSON, or empty
+};
+
+struct ReplayArguments {
+  SnapshotArguments snapshot;
+  std::optional<std::string> conf;   // absent: the recorded settings; "": PyTorch's defaults
+  std::optional<int64_t> cap_bytes;  // absent: no limit
+  std::optional<GpuMemory> gpu;
+  bool sweep = false;
+  bool smallest_cap = false;
+};
+
+// One of them is meant: the one of the command that was given.
+struct Options {
+  GlobalOptions global;
+  WhyArguments why;
+  ShowArguments show;
+  VerifyArguments verify;
+  ReplayArguments replay;
+};
+
+}  // namespace oomscope

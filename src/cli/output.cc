@@ -1,0 +1,33 @@
+#include "cli/output.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace oomscope {
+
+void Output::write(const std::string& text) {
+  if (text.empty() || has_failed_) return;
+  has_failed_ = std::fwrite(text.data(), 1, text.size(), out_) != text.size() || std::fflush(out_) != 0;
+}
+
+void Output::add(Section section) {
+  if (!json_) {
+    const std::string text = render_section(section, terminal_);
+    if (!text.empty()) {
+      progress_->clear();
+      write((has_written_ && !section.joined ? "\n" : "") + text);
+      has_written_ = true;
+    }
+  }
+  document_.sections.push_back(std::move(section));
+}
+
+Result<Done> Output::finish() {
+  progress_->clear();
+  if (json_) write(render_json(document_));
+  if (!has_failed_) return Done{};
+  return Error{.code = "output-not-written", .what = std::strerror(errno), .where = "standard output", .hint = ""};
+}
+
+}  // namespace oomscope

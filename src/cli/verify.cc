@@ -1,0 +1,226 @@
+// oomscope verify SNAPSHOT: does our model reproduce this recording exactly. Not exact is exit code 1.
+#include "replay/verify.h"
+
+#include <algorithm>
+
+#include "base/bytes_text.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/load_snapshot.h"
+#include "cli/stats_file.h"
+
+namespace oomscope {
+namespace {
+
+Result<Done> finish(const RawOptions& raw, Options& options) {
+  VerifyArguments& verify = options.verify;
+  verify.snapshot.path = raw.path;
+  verify.snapshot.rules = raw.rules;
+  verify.stats_path = raw.stats;
+  OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, verify.cap_bytes));
+  return read_device(raw.device, verify.snapshot.device);
+}
+
+// What all devices of the file come to.
+struct Totals {
+  std::vector<std::unique_ptr<Verification>> devices;
+  int64_t events = 0;
+  int64_t alloc_total = 0;
+  int64_t alloc_exact = 0;
+  int64_t driver_total = 0;
+  int64_t driver_exact = 0;
+  bool final_state_equal = true;
+  bool final_state_checked = true;
+  StatsComparison stats;
+  const Verification* first_differing = nullptr;
+  Caveats caveats;
+
+  [[nodiscard]] bool exact() const {
+    return std::all_of(devices.begin(), devices.end(), [](const auto& device) { return device->exact(); }) &&
+           stats.differences.empty();
+  }
+};
+
+void add_device(std::unique_ptr<Verification> device, Totals& totals) {
+  const ReplayCounts& counts = device->replay->counts();
+  totals.events += static_cast<int64_t>(device->timeline.trace().size_events());
+  totals.alloc_total += counts.alloc_total;
+  totals.alloc_exact += counts.alloc_exact;
+  totals.driver_total += counts.driver_total;
+  totals.driver_exact += counts.driver_exact;
+  totals.final_state_checked &= device->final_state_checked;
+  totals.final_state_equal &= device->final_state_equal;
+  add_caveats(device->timeline.caveats, totals.caveats);
+  add_caveats(device->caveats, totals.caveats);
+  if (totals.first_differing == nullptr && device->replay->first_difference()) totals.first_differing = device.get();
+  totals.devices.push_back(std::move(device));
+}
+
+// Statistics count from the start of the process, so a window of it cannot be compared.
+Result<Done> compare_stats(const std::string& path, Totals& totals) {
+  if (path.empty()) return Done{};
+  const Verification& device = *totals.devices.front();
+  if (totals.devices.size() > 1) {
+    return Error{
+        .code = "bad-usage", .what = "statistics are of one device", .where = "--stats", .hint = "add --device 0"};
+  }
+  if (!device.timeline.start.empty() && !device.replay->from_the_beginning()) {
+    totals.caveats.push_back({.code = "stats-not-comparable",
+                              .text = "the recording starts in mid-life, so the statistics, which count from the start "
+                                      "of the process, are not compared",
+                              .source = CaveatSource::recording});
+    return Done{};
+  }
+  OOM_TRY(totals.stats, compare_stats_file(path, device.replay->allocator().stats(), device.config.settings));
+  return Done{};
+}
+
+nlohmann::ordered_json limit_json(const Verification& device) {
+  if (!device.limit) return nullptr;
+  return {{"low", device.limit->low_bytes}, {"high", device.limit->high_bytes}};
+}
+
+nlohmann::ordered_json difference_json(const Totals& totals) {
+  if (totals.first_differing == nullptr) return nullptr;
+  const Difference& difference = *totals.first_differing->replay->first_difference();
+  return {{"device", totals.first_differing->timeline.device}, {"event", difference.event}, {"what", difference.what}};
+}
+
+nlohmann::ordered_json payload_of(const Totals& totals) {
+  const Verification& first = *totals.devices.front();
+  nlohmann::ordered_json json;
+  json["schema"] = "oomscope.verify/1";
+  json["exact"] = totals.exact();
+  json["rules"] = first.config.rules.name;
+  json["limit_bytes"] = totals.devices.size() == 1 ? limit_json(first) : nlohmann::ordered_json(nullptr);
+  json["events"] = totals.events;
+  json["alloc_total"] = totals.alloc_total;
+  json["alloc_exact"] = totals.alloc_exact;
+  json["driver_events_total"] = totals.driver_total;
+  json["driver_events_exact"] = totals.driver_exact;
+  json["final_state_equal"] =
+      totals.final_state_checked ? nlohmann::ordered_json(totals.final_state_equal) : nlohmann::ordered_json(nullptr);
+  json["stats_total"] = totals.stats.total;
+  json["stats_equal"] = totals.stats.equal;
+  json["first_difference"] = difference_json(totals);
+  json["devices"] = nlohmann::ordered_json::array();
+  for (const auto& device : totals.devices) {
+    json["devices"].push_back({{"device", device->timeline.device},
+                               {"exact", device->exact()},
+                               {"rules", device->config.rules.name},
+                               {"conf", to_conf_string(device->config.settings, device->config.rules.parser)},
+                               {"limit_bytes", limit_json(*device)}});
+  }
+  json["caveats"] = caveats_json(totals.caveats);
+  return json;
+}
+
+std::string headline(const Totals& totals) {
+  if (totals.alloc_total + totals.driver_total == 0) {
+    return "There is nothing to verify: the snapshot holds no history of allocations.";
+  }
+  if (!totals.exact()) return "The model does not reproduce this recording exactly.";
+  return "The model reproduces this recording exactly.";
+}
+
+std::string limit_text(const Verification& device) {
+  if (!device.limit) return "no limit shows";
+  const LimitRange& limit = *device.limit;
+  if (limit.low_bytes == limit.high_bytes) return "limit " + format_mib(limit.low_bytes);
+  return "limit between " + format_mib(limit.low_bytes) + " and " + format_mib(limit.high_bytes);
+}
+
+Table counts_table(const Totals& totals) {
+  Table table{
+      .title = "",
+      .columns = {{.header = "compared"},
+                  {.header = "recorded", .align = Align::right},
+                  {.header = "exact", .align = Align::right}},
+      .rows = {{.cells = {"allocations (address)", format_count(totals.alloc_total), format_count(totals.alloc_exact)}},
+               {.cells = {"driver calls (position, address, size)", format_count(totals.driver_total),
+                          format_count(totals.driver_exact)}}},
+      .total = {},
+      .note = ""};
+  if (totals.final_state_checked) {
+    table.rows.push_back(
+        {.cells = {"final segments and blocks", "", totals.final_state_equal ? "equal" : "not equal"}});
+  }
+  if (totals.stats.total > 0) {
+    table.rows.push_back(
+        {.cells = {"memory_stats", format_count(totals.stats.total), format_count(totals.stats.equal)}});
+  }
+  return table;
+}
+
+void add_report(const Totals& totals, Output& output) {
+  output.add_sentence(headline(totals), totals.exact() ? Style::green : Style::red);
+  output.add({.body = counts_table(totals)});
+  Lines how{.title = "", .lines = {}};
+  for (const auto& device : totals.devices) {
+    const std::string conf = to_conf_string(device->config.settings, device->config.rules.parser);
+    how.lines.push_back("device " + std::to_string(device->timeline.device) + ": rules of " +
+                        std::string(device->config.rules.releases) + ", " + (conf.empty() ? "default settings" : conf) +
+                        ", " + limit_text(*device));
+    if (!device->rules_note.empty()) how.lines.push_back("  " + device->rules_note);
+  }
+  output.add({.body = how});
+  if (totals.first_differing != nullptr) {
+    const Difference& difference = *totals.first_differing->replay->first_difference();
+    output.add_sentence("First difference, at event " + format_count(difference.event) + ": " + difference.what);
+  }
+  constexpr size_t kMostShown = 10;
+  Lines stats{.title = "Statistics that differ", .lines = {}};
+  for (const StatsDifference& difference : totals.stats.differences) {
+    if (stats.lines.size() == kMostShown) break;
+    stats.lines.push_back(difference.name + ": recorded " + format_count(difference.recorded) + ", model " +
+                          format_count(difference.model));
+  }
+  const size_t others = totals.stats.differences.size() - stats.lines.size();
+  if (others > 0) stats.lines.push_back("[" + std::to_string(others) + " others]");
+  if (!stats.lines.empty()) output.add({.body = stats});
+  output.add({.body = CaveatList{.caveats = totals.caveats}});
+}
+
+Result<int> run(const Options& options, Output& output) {
+  const VerifyArguments& arguments = options.verify;
+  OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.snapshot.rules));
+  OOM_TRY(const Snapshot snapshot, load_snapshot(arguments.snapshot.path));
+  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.snapshot.device));
+  Totals totals;
+  add_caveats(snapshot.caveats, totals.caveats);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] < 0 || static_cast<size_t>(devices[i]) >= snapshot.traces.size()) continue;
+    output.progress().update("replaying", static_cast<int64_t>(i), static_cast<int64_t>(devices.size()));
+    add_device(verify(snapshot, devices[i], {.limit_bytes = arguments.cap_bytes, .rules = rules}), totals);
+  }
+  if (totals.devices.empty()) {
+    return Error{.code = "snapshot-without-trace",
+                 .what = "holds no trace of any device",
+                 .where = arguments.snapshot.path,
+                 .hint = "record with torch.cuda.memory._record_memory_history()"};
+  }
+  OOM_TRY([[maybe_unused]] const Done compared, compare_stats(arguments.stats_path, totals));
+  if (!snapshot.complete || totals.alloc_total + totals.driver_total == 0) output.set_incomplete();
+  add_report(totals, output);
+  output.payload() = payload_of(totals);
+  return totals.exact() ? 0 : 1;
+}
+
+}  // namespace
+
+Command verify_command() {
+  return Command{
+      .name = "verify",
+      .summary = "does the model reproduce this recording exactly (exit 1 if not)",
+      .examples = {"oomscope verify oom.pickle", "oomscope verify oom.pickle --rules torch-2.6 --json"},
+      .options = {{"SNAPSHOT", "", "a snapshot; - is standard input", &RawOptions::path},
+                  {"--cap", "SIZE", "the limit the job ran under; else inferred", &RawOptions::cap},
+                  {"--stats", "FILE", "a JSON file with torch.cuda.memory_stats() to compare", &RawOptions::stats},
+                  {"--device", "N", "one device only; else all are summed", &RawOptions::device},
+                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying",
+                   &RawOptions::rules}},
+      .finish = finish,
+      .run = run};
+}
+
+}  // namespace oomscope

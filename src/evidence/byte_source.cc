@@ -1,0 +1,104 @@
+#include "evidence/byte_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace oomscope {
+namespace {
+
+class FileSource final : public ByteSource {
+ public:
+  FileSource(int descriptor, int64_t size_bytes, std::string path)
+      : descriptor_(descriptor), size_bytes_(size_bytes), path_(std::move(path)) {}
+  FileSource(const FileSource&) = delete;
+  FileSource& operator=(const FileSource&) = delete;
+  ~FileSource() override { (void)close(descriptor_); }
+
+  Result<size_t> read(std::span<uint8_t> out) override {
+    ssize_t got;
+    do {
+      got = ::read(descriptor_, out.data(), out.size());
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) return Error{"file-unreadable", std::string("reading failed: ") + std::strerror(errno), path_, ""};
+    return static_cast<size_t>(got);
+  }
+  [[nodiscard]] int64_t size_hint_bytes() const override { return size_bytes_; }
+
+ private:
+  int descriptor_;
+  int64_t size_bytes_;
+  std::string path_;
+};
+
+class MemorySource final : public ByteSource {
+ public:
+  explicit MemorySource(std::span<const uint8_t> bytes) : left_(bytes), size_bytes_(static_cast<int64_t>(bytes.size())) {}
+
+  Result<size_t> read(std::span<uint8_t> out) override {
+    size_t count = std::min(out.size(), left_.size());
+    if (count > 0) std::memcpy(out.data(), left_.data(), count);
+    left_ = left_.subspan(count);
+    return count;
+  }
+  [[nodiscard]] int64_t size_hint_bytes() const override { return size_bytes_; }
+
+ private:
+  std::span<const uint8_t> left_;
+  int64_t size_bytes_;
+};
+
+class PrefixedSource final : public ByteSource {
+ public:
+  PrefixedSource(std::vector<uint8_t> front, std::unique_ptr<ByteSource> rest)
+      : front_(std::move(front)), rest_(std::move(rest)) {}
+
+  Result<size_t> read(std::span<uint8_t> out) override {
+    if (given_ == front_.size()) return rest_->read(out);
+    size_t count = std::min(out.size(), front_.size() - given_);
+    std::memcpy(out.data(), front_.data() + given_, count);
+    given_ += count;
+    return count;
+  }
+  [[nodiscard]] int64_t size_hint_bytes() const override { return rest_->size_hint_bytes(); }
+
+ private:
+  std::vector<uint8_t> front_;
+  size_t given_ = 0;
+  std::unique_ptr<ByteSource> rest_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ByteSource>> open_file_source(const std::string& path) {
+  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    int reason = errno;
+    if (reason == ENOENT || reason == ENOTDIR) {
+      return Error{"file-not-found", "no such file", path, "check the path; a snapshot is written by "
+                   "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+    }
+    return Error{"file-unreadable", std::string("cannot open it: ") + std::strerror(reason), path, ""};
+  }
+  struct stat status {};
+  bool is_directory = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
+  if (is_directory) {
+    (void)close(descriptor);
+    return Error{"file-is-a-directory", "a directory, not a snapshot file", path, "name one file inside it"};
+  }
+  int64_t size_bytes = S_ISREG(status.st_mode) ? static_cast<int64_t>(status.st_size) : -1;
+  return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(descriptor, size_bytes, path));
+}
+
+std::unique_ptr<ByteSource> memory_source(std::span<const uint8_t> bytes) { return std::make_unique<MemorySource>(bytes); }
+
+std::unique_ptr<ByteSource> prefixed_source(std::vector<uint8_t> front, std::unique_ptr<ByteSource> rest) {
+  return std::make_unique<PrefixedSource>(std::move(front), std::move(rest));
+}
+
+}  // namespace oomscope

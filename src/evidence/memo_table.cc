@@ -1,0 +1,18 @@
+#include "evidence/memo_table.h"
+
+#include <algorithm>
+
+#include "evidence/trace_builder.h"
+
+namespace oomscope {
+
+void MemoTable::reserve(size_t count) { reserve_huge(entries_, count); }
+
+void MemoTable::grow(size_t count) {
+  constexpr size_t kStep = 4096;  // zeros are written just ahead of use, while they stay in the cache
+  size_t target = count + kStep;
+  if (target > entries_.capacity()) reserve(std::max(target, entries_.capacity() * 2));
+  entries_.resize(target, 0);
+}
+
+}  // namespace oomscope

@@ -1,0 +1,241 @@
+#include "evidence/snapshot_assemble.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace oomscope {
+namespace {
+
+constexpr int32_t kMaxDevice = 1023;
+
+Slot value_of(std::span<const Slot> pairs, Word word) {
+  Slot found;
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    if (pairs[i].kind == SlotKind::text && word_of(StringId{pairs[i].index}) == word) found = pairs[i + 1];
+  }
+  return found;
+}
+
+bool is_empty_list(const Slot& slot) { return slot.kind == SlotKind::stack && slot.index == 0; }
+
+double as_real(const Slot& slot) {
+  return slot.kind == SlotKind::real ? std::bit_cast<double>(slot.bits) : static_cast<double>(slot.as_signed());
+}
+
+// "1", "2", "4" ... "32768": the table's 16 rows in MiB (CUDAAllocatorConfig's kRoundUpPowerOfTwoIntervals).
+std::vector<int64_t> read_roundup(const ReaderTables& tables, const Slot& slot) {
+  constexpr size_t kRows = 16;
+  if (slot.kind != SlotKind::map) return {};
+  std::vector<int64_t> rows(kRows, 0);
+  const std::vector<Slot>& pairs = tables.maps[slot.index];
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    if (pairs[i].kind != SlotKind::text || !pairs[i + 1].is_integer()) continue;
+    std::string_view key = tables.snapshot.strings.text(StringId{pairs[i].index});
+    for (size_t row = 0; row < kRows; ++row) {
+      if (key == std::to_string(1 << row)) rows[row] = pairs[i + 1].as_signed();
+    }
+  }
+  return rows;
+}
+
+std::optional<RecordedSettings> read_settings(const ReaderTables& tables, const Slot& slot) {
+  if (slot.kind != SlotKind::map) return std::nullopt;
+  std::span<const Slot> pairs = tables.maps[slot.index];
+  RecordedSettings settings;
+  Slot conf = value_of(pairs, Word::conf);
+  if (conf.kind == SlotKind::text) settings.conf = std::string(tables.snapshot.strings.text(StringId{conf.index}));
+  Slot max_split = value_of(pairs, Word::max_split_size);
+  // "Unlimited" is written as -1, or as SIZE_MAX by a writer that forgot to cast.
+  if (max_split.is_integer()) settings.max_split_size_bytes = max_split.is_unsigned ? -1 : max_split.as_signed();
+  Slot threshold = value_of(pairs, Word::garbage_collection_threshold);
+  if (threshold.kind == SlotKind::real || threshold.is_integer()) {
+    settings.garbage_collection_threshold = as_real(threshold);
+  }
+  Slot expandable = value_of(pairs, Word::expandable_segments);
+  if (expandable.kind == SlotKind::boolean) settings.expandable_segments = expandable.bits != 0;
+  settings.roundup_power2_divisions = read_roundup(tables, value_of(pairs, Word::roundup_power2_divisions));
+  return settings;
+}
+
+// Keeps segments [first, first + count) and their blocks; host segments and blocks of half-read segments go.
+void keep_segments(Snapshot& snapshot, uint32_t first, uint32_t count) {
+  std::vector<SnapshotSegment>& segments = snapshot.segments;
+  segments.erase(segments.begin() + static_cast<ptrdiff_t>(first) + count, segments.end());
+  segments.erase(segments.begin(), segments.begin() + static_cast<ptrdiff_t>(first));
+  size_t kept_blocks = 0;
+  for (const SnapshotSegment& segment : segments) kept_blocks += segment.block_count;
+  if (kept_blocks == snapshot.blocks.size()) return;
+  std::vector<SnapshotBlock> blocks;
+  blocks.reserve(kept_blocks);
+  for (SnapshotSegment& segment : segments) {
+    auto begin = snapshot.blocks.begin() + segment.first_block;
+    segment.first_block = static_cast<uint32_t>(blocks.size());
+    blocks.insert(blocks.end(), begin, begin + segment.block_count);
+  }
+  snapshot.blocks = std::move(blocks);
+}
+
+void place_traces(ReaderTables& tables, const Slot& slot) {
+  std::vector<Trace>& traces = tables.snapshot.traces;
+  if (slot.kind == SlotKind::trace) {
+    traces.push_back(std::move(tables.traces[slot.index]->trace()));
+    return;
+  }
+  if (slot.kind != SlotKind::traces) return;
+  const std::vector<uint32_t>& list = tables.trace_lists[slot.index];
+  std::vector<bool> taken(tables.traces.size(), false);
+  for (uint32_t index : list) {
+    traces.emplace_back();
+    if (index == ReaderTables::kNoTrace || index >= taken.size()) continue;
+    if (taken[index]) {
+      ++tables.skipped_items;  // one list under two devices: no writer does that, and copying it could be a trap
+      continue;
+    }
+    taken[index] = true;
+    traces.back() = std::move(tables.traces[index]->trace());
+  }
+}
+
+std::string count_text(int64_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+void note(Snapshot& snapshot, std::string code, std::string text) {
+  snapshot.caveats.push_back(Caveat{std::move(code), std::move(text), CaveatSource::recording});
+}
+
+struct SegmentFaults {
+  int64_t sums = 0;       // blocks do not sum to the segment
+  int64_t addresses = 0;  // a block does not start where the one before it ends
+  int64_t values = 0;     // negative sizes, impossible devices: set to 0
+};
+
+SegmentFaults check_segment(Snapshot& snapshot, SnapshotSegment& segment) {
+  SegmentFaults faults;
+  auto clamp = [&faults](int64_t& size) {
+    if (size >= 0) return;
+    size = 0;
+    faults.values = 1;
+  };
+  if (segment.device < 0 || segment.device > kMaxDevice) {
+    segment.device = 0;
+    faults.values = 1;
+  }
+  clamp(segment.total_size);
+  clamp(segment.allocated_size);
+  clamp(segment.active_size);
+  clamp(segment.requested_size);
+  uint64_t next = segment.address;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < segment.block_count; ++i) {
+    SnapshotBlock& block = snapshot.blocks[segment.first_block + i];
+    clamp(block.size);
+    clamp(block.requested_size);
+    if (block.address != next) faults.addresses = 1;
+    next = block.address + static_cast<uint64_t>(block.size);
+    sum += static_cast<uint64_t>(block.size);
+  }
+  if (sum != static_cast<uint64_t>(segment.total_size)) faults.sums = 1;
+  return faults;
+}
+
+void check_segments(Snapshot& snapshot) {
+  SegmentFaults total;
+  for (SnapshotSegment& segment : snapshot.segments) {
+    SegmentFaults faults = check_segment(snapshot, segment);
+    total.sums += faults.sums;
+    total.addresses += faults.addresses;
+    total.values += faults.values;
+  }
+  if (total.sums > 0) {
+    note(snapshot, "segment-sum-wrong", "the blocks of " + count_text(total.sums, "segment", "segments") +
+                                            " do not sum to the segment's size");
+  }
+  if (total.addresses > 0) {
+    note(snapshot, "block-addresses-wrong", "the blocks of " + count_text(total.addresses, "segment", "segments") +
+                                                " do not follow one another");
+  }
+  if (total.values > 0) {
+    note(snapshot, "segment-values-wrong", count_text(total.values, "segment has", "segments have") +
+                                               " a negative size or an impossible device, taken as 0");
+  }
+}
+
+void check_traces(ReaderTables& tables) {
+  Snapshot& snapshot = tables.snapshot;
+  size_t events = 0;
+  int64_t unknown_actions = 0;
+  for (const Trace& trace : snapshot.traces) {
+    events += trace.size_events();
+    unknown_actions += std::ranges::count(trace.action, Action::unknown);
+  }
+  if (events == 0) {
+    note(snapshot, "no-history", "no event was recorded: call torch.cuda.memory._record_memory_history() before the work");
+  }
+  if (unknown_actions > 0) {
+    note(snapshot, "unknown-actions", count_text(unknown_actions, "event has", "events have") +
+                                          " an action that this version does not know");
+  }
+  if (tables.unreadable_events > 0) {
+    note(snapshot, "events-unreadable", count_text(tables.unreadable_events, "event was", "events were") +
+                                            " left out for lack of an action, address or size");
+  }
+  if (tables.unreadable_segments > 0) {
+    note(snapshot, "segments-unreadable", count_text(tables.unreadable_segments, "segment was", "segments were") +
+                                              " left out for lack of blocks");
+  }
+  if (tables.skipped_items > 0) {
+    note(snapshot, "items-skipped", count_text(tables.skipped_items, "item", "items") +
+                                        " did not fit the list that they were in");
+  }
+}
+
+Error not_a_snapshot(std::string what) {
+  return Error{"not-a-snapshot", std::move(what), "",
+               "write one with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+}
+
+void take_annotations(Snapshot& snapshot, const Slot& slot) {
+  std::vector<Annotation>& annotations = snapshot.annotations;
+  if (slot.kind != SlotKind::annotations) return annotations.clear();
+  annotations.erase(annotations.begin() + static_cast<ptrdiff_t>(slot.index + slot.bits), annotations.end());
+  annotations.erase(annotations.begin(), annotations.begin() + static_cast<ptrdiff_t>(slot.index));
+}
+
+}  // namespace
+
+Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::Top& top) {
+  Snapshot& snapshot = tables.snapshot;
+  Slot segments = top.slot;
+  if (top.slot.kind == SlotKind::dict) {
+    std::span<const Slot> pairs = top.pairs;
+    KeySet keys = keys_of(pairs);
+    if (!keys.has(Word::segments) && !keys.has(Word::device_traces)) {
+      return not_a_snapshot("a dictionary without `segments`");
+    }
+    segments = value_of(pairs, Word::segments);
+    bool is_list = segments.kind == SlotKind::segments || is_empty_list(segments);
+    if (keys.has(Word::segments) && !is_list) return not_a_snapshot("`segments` is not a list of segments");
+    place_traces(tables, value_of(pairs, Word::device_traces));
+    snapshot.settings = read_settings(tables, value_of(pairs, Word::allocator_settings));
+    take_annotations(snapshot, value_of(pairs, Word::external_annotations));
+    snapshot.features.allocator_settings = keys.has(Word::allocator_settings);
+    snapshot.features.external_annotations = keys.has(Word::external_annotations);
+    snapshot.features.host_segments = keys.has(Word::host_segments);
+  } else if (segments.kind == SlotKind::segments || is_empty_list(segments)) {
+    snapshot.features.bare_list = true;
+  } else {
+    return not_a_snapshot("a pickle of something else than a memory snapshot");
+  }
+  bool has_segments = segments.kind == SlotKind::segments;
+  keep_segments(snapshot, has_segments ? segments.index : 0, has_segments ? static_cast<uint32_t>(segments.bits) : 0);
+  check_segments(snapshot);
+  check_traces(tables);
+  return std::move(snapshot);
+}
+
+}  // namespace oomscope

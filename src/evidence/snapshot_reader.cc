@@ -1,0 +1,151 @@
+#include "evidence/snapshot_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "evidence/byte_source.h"
+#include "evidence/snapshot_assemble.h"
+#include "evidence/snapshot_machine.h"
+#include "evidence/snapshot_rows.h"
+#include "evidence/snapshot_words.h"
+#include "pickle/byte_window.h"
+
+namespace oomscope {
+namespace {
+
+constexpr size_t kFirstBytes = 512;
+
+// The first bytes of `source` (fewer only at its end); `source` gives them again afterwards.
+Result<std::vector<uint8_t>> peek(std::unique_ptr<ByteSource>& source) {
+  std::vector<uint8_t> front(kFirstBytes);
+  size_t filled = 0;
+  while (filled < front.size()) {
+    Result<size_t> got = source->read(std::span(front).subspan(filled));
+    if (!got.has_value()) {
+      if (filled == 0) return got.error();
+      break;
+    }
+    if (*got == 0) break;
+    filled += *got;
+  }
+  front.resize(filled);
+  source = prefixed_source(front, std::move(source));
+  return front;
+}
+
+bool looks_like_pickle(std::span<const uint8_t> front) { return !front.empty() && front[0] == 0x80; }
+
+bool looks_like_page(std::span<const uint8_t> front) {
+  size_t start = 0;
+  while (start < front.size() && (front[start] <= ' ' || front[start] >= 0x80)) ++start;
+  std::string head;
+  for (uint8_t byte : front.subspan(start, std::min<size_t>(front.size() - start, 16))) {
+    head += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : static_cast<char>(byte);
+  }
+  return head.starts_with("<!doctype") || head.starts_with("<html") || head.starts_with("<script") ||
+         head.starts_with("<!--") || head.starts_with("<head");
+}
+
+Error not_a_pickle(std::span<const uint8_t> front, const std::string& name) {
+  std::string what = "not a pickle: a snapshot starts with byte 0x80";
+  std::string hint = "write a snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")";
+  if (front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0) {
+    what = "a zip archive (a checkpoint of torch.save?), not a snapshot";
+  } else if (std::ranges::none_of(front, [](uint8_t byte) { return byte < 9 || byte >= 0x80; })) {
+    what = "text, not a snapshot";
+    hint = "for an error message or a log: oomscope why " + name;
+  }
+  return Error{"not-a-pickle", what, name, hint};
+}
+
+// Unpacks until the bytes are those of a pickle.
+Result<std::unique_ptr<ByteSource>> find_pickle(std::unique_ptr<ByteSource> source, const std::string& name) {
+  constexpr int kMaxLayers = 4;  // a packed page with a packed ... : more is a trap
+  for (int layer = 0; layer < kMaxLayers; ++layer) {
+    OOM_TRY(std::vector<uint8_t> front, peek(source));
+    if (front.empty()) {
+      bool is_bare = layer == 0;
+      return Error{is_bare ? "file-empty" : "page-without-snapshot",
+                   is_bare ? "an empty file" : "nothing is packed in this file that would be a snapshot", name,
+                   "write a snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+    }
+    Packing packing = packing_of(front);
+    if (packing != Packing::none) {
+      OOM_TRY(source, unpacking_source(packing, std::move(source)));
+    } else if (looks_like_pickle(front)) {
+      return source;
+    } else if (looks_like_page(front)) {
+      source = html_pickle_source(std::move(source));
+    } else {
+      return not_a_pickle(front, name);
+    }
+  }
+  return Error{"not-a-pickle", "packed more than four times over", name, "unpack it by hand"};
+}
+
+std::string at_byte(const std::string& name, uint64_t offset_bytes) {
+  return name + ", byte " + std::to_string(offset_bytes);
+}
+
+Result<Snapshot> decode(ByteSource& source, const std::string& name, const SnapshotReadOptions& options) {
+  ByteWindow window(source);
+  ReaderTables tables;
+  intern_words(tables.snapshot.strings);
+  SnapshotMachine machine(window, tables,
+                          MachineOptions{.max_memory_bytes = options.max_memory_bytes, .use_template = options.use_template});
+  Result<Done> ran = machine.run();
+  if (!ran.has_value()) {
+    Error error = std::move(ran.error());
+    error.where = name + ", " + error.where;
+    return error;
+  }
+  SnapshotMachine::Top top = machine.take_top();
+  Result<Snapshot> snapshot = assemble_snapshot(tables, top);
+  const std::optional<Damage>& damage = machine.damage();
+  if (!snapshot.has_value()) {
+    Error error = std::move(snapshot.error());
+    error.where = name;
+    if (damage.has_value()) {
+      error = Error{"snapshot-damaged", damage->what + ", before any segment or event", at_byte(name, damage->offset_bytes),
+                    "copy the file again; a dump that was interrupted cannot be read"};
+    }
+    return error;
+  }
+  if (damage.has_value()) {
+    snapshot->complete = false;
+    snapshot->caveats.insert(
+        snapshot->caveats.begin(),
+        Caveat{"snapshot-damaged", damage->what + " (byte " + std::to_string(damage->offset_bytes) +
+                                       "); what came before it is used", CaveatSource::recording});
+  }
+  return snapshot;
+}
+
+Result<Snapshot> read_source(std::unique_ptr<ByteSource> source, const std::string& name,
+                             const SnapshotReadOptions& options) {
+  Result<std::unique_ptr<ByteSource>> pickle = find_pickle(std::move(source), name);
+  if (!pickle.has_value()) {
+    Error error = std::move(pickle.error());
+    if (error.code == "packed-data-damaged") error.where = name;
+    return error;
+  }
+  return decode(**pickle, name, options);
+}
+
+}  // namespace
+
+Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options) {
+  OOM_TRY(std::unique_ptr<ByteSource> source, open_file_source(path));
+  return read_source(std::move(source), path, options);
+}
+
+Result<Snapshot> read_snapshot_bytes(std::span<const std::byte> bytes, const std::string& name,
+                                     const SnapshotReadOptions& options) {
+  std::span<const uint8_t> raw(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  return read_source(memory_source(raw), name, options);
+}
+
+}  // namespace oomscope

@@ -1,0 +1,30 @@
+// Reads a memory snapshot: a pickle of torch 1.13 or later, plain or packed (gzip, zstd, xz), or a page of memory_viz.
+//
+// Nothing in the file is ever executed. A file that was cut or damaged gives what came before the damage, with
+// Snapshot::complete false and a caveat that says where. Error codes: file-not-found, file-is-a-directory,
+// file-unreadable, file-empty, not-a-pickle, pickle-would-execute, pickle-unsupported, not-a-snapshot,
+// snapshot-damaged (nothing usable), snapshot-too-large, page-without-snapshot, packed-data-damaged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "types/snapshot.h"
+
+namespace oomscope {
+
+struct SnapshotReadOptions {
+  // Of the reader's tables, the room for their growth included.
+  int64_t max_memory_bytes = int64_t{2} << 30;
+  // The fast path for repeated events; off only to test that it changes nothing.
+  bool use_template = true;
+};
+
+Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options = {});
+Result<Snapshot> read_snapshot_bytes(std::span<const std::byte> bytes, const std::string& name,
+                                     const SnapshotReadOptions& options = {});
+
+}  // namespace oomscope

@@ -1,0 +1,51 @@
+// TraceBuilder: appends events to the columns of one Trace.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "types/snapshot.h"
+
+namespace oomscope {
+
+// One event in full, on its way into the columns.
+struct EventRow {
+  Action action = Action::unknown;
+  uint64_t addr = 0;
+  int64_t size = 0;
+  StreamId stream{};
+  StackId stack = StackId::none;
+  int64_t time_us = 0;
+  PoolId pool;
+  StringId compile_context = StringId::none;
+  StringId user_metadata = StringId::none;
+  bool has_pool = false;
+  bool is_forced = false;
+};
+
+class TraceBuilder {
+ public:
+  void append(const EventRow& row);
+  // The index of `stream` in Trace::streams, added if it is new.
+  uint32_t stream_index(StreamId stream);
+  // Room for `events` in all columns, on huge pages where the system has them. See Note [First touch].
+  void reserve(size_t events);
+  [[nodiscard]] Trace& trace() { return trace_; }
+  [[nodiscard]] size_t size_events() const { return trace_.action.size(); }
+  [[nodiscard]] size_t capacity_events() const { return trace_.addr.capacity(); }
+  [[nodiscard]] int64_t memory_bytes() const;
+
+ private:
+  Trace trace_;
+  std::unordered_map<uint64_t, uint32_t> stream_indices_;
+};
+
+// The value of `count` events in a column that is constant for most files.
+void append_sparse(SparseStrings& column, size_t events_before, StringId value, size_t count = 1);
+
+// Room for `count` elements in huge pages. See Note [First touch].
+template <class T>
+void reserve_huge(std::vector<T>& column, size_t count);
+
+}  // namespace oomscope

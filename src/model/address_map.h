@@ -1,0 +1,74 @@
+// AddressMap: block address -> allocation, for pairing the events of a trace.
+//
+// Open addressing over a power-of-two table with linear probing. Keys are never removed: an address that was seen stays,
+// with kNoAllocation when nothing lives there, since "was there ever anything?" is a question too. Block addresses are
+// multiples of 512, so the low bits are mixed by a multiplication first.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace oomscope {
+
+class AddressMap {
+ public:
+  explicit AddressMap(size_t expected = 1024) {
+    size_t slots = 1024;
+    while (slots < expected * 2) slots *= 2;
+    slots_.resize(slots);
+    shift_ = shift_of(slots);
+  }
+
+  // The value of `address`, or nullptr if the address was never set.
+  [[nodiscard]] uint32_t* find(uint64_t address) {
+    Slot& slot = slots_[probe(address)];
+    return slot.used ? &slot.value : nullptr;
+  }
+
+  void set(uint64_t address, uint32_t value) {
+    Slot& slot = slots_[probe(address)];
+    if (!slot.used) {
+      slot.address = address;
+      slot.used = true;
+      slot.value = value;
+      if (++count_ * 2 > slots_.size()) grow();
+      return;
+    }
+    slot.value = value;
+  }
+
+ private:
+  struct Slot {
+    uint64_t address = 0;
+    uint32_t value = 0;
+    bool used = false;
+  };
+
+  static int shift_of(size_t slots) {
+    int shift = 64;
+    for (; slots > 1; slots /= 2) --shift;
+    return shift;
+  }
+
+  [[nodiscard]] size_t probe(uint64_t address) const {
+    size_t index = static_cast<size_t>((address * 0x9e3779b97f4a7c15ULL) >> shift_);
+    while (slots_[index].used && slots_[index].address != address) index = (index + 1) & (slots_.size() - 1);
+    return index;
+  }
+
+  void grow() {
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    shift_ = shift_of(slots_.size());
+    for (const Slot& slot : old) {
+      if (slot.used) slots_[probe(slot.address)] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  size_t count_ = 0;
+  int shift_ = 0;
+};
+
+}  // namespace oomscope

@@ -1,0 +1,380 @@
+// The state before the first event, reconstructed from the end.
+//
+// The dump holds the final segments. Undoing the driver events from the last to the first gives the segments of the
+// start: what was freed comes back, what was obtained goes. In them lie the ghosts, blocks that were live already:
+// they are freed in the window without an alloc, or are still live at its end.
+//
+//   start    |####ghost a####|......|##ghost b##|...|        a, b: freed or still live; dots: free
+//   window                   ^ free a      alloc c behind b while b lives
+//
+// The size of a ghost that is still live at the end is in the dump. One that was freed is known only by its request:
+// its block may be larger, by a tail too small to split off. In the large pool of ordinary segments a free block is
+// always larger than 1 MiB, so
+//   - a gap of at most 1 MiB behind a ghost is its tail;
+//   - an alloc that lands within 1 MiB behind the rounded end while the ghost lives shows where the ghost ends;
+//   - else the rounded size is taken, and the ghost counts as uncertain.
+// In the small pool and in expandable segments tails are below 512 bytes, so the rounded size is the size.
+// Free space between live blocks is one block, since free neighbours merge.
+//
+// What cannot be rebuilt: peaks and totals before the window, the ages that garbage collection looks at, stale
+// requested sizes of free blocks, and the tail of a ghost that nothing in the window shows.
+#include "model/start_state.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace oomscope {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kSmallPage = 2 * kMiB;
+
+// A mapped stretch: an ordinary segment, or a run of pages of an expandable one.
+struct Run {
+  int64_t size = 0;
+  StreamId stream{};
+  PoolId pool;
+  bool is_small = false;
+  bool is_expandable = false;
+};
+using Runs = std::map<uint64_t, Run>;
+
+StartBlock empty_block(int64_t size, StartState state) {
+  return StartBlock{.size = size, .requested_size = 0, .state = state, .allocation = kNoAllocation};
+}
+
+uint64_t end_of(const Runs::value_type& entry) { return entry.first + static_cast<uint64_t>(entry.second.size); }
+
+// Adds pages to the expandable runs, joining those that touch.
+void add_pages(Runs& runs, uint64_t address, Run run) {
+  auto next = runs.lower_bound(address);
+  if (next != runs.begin()) {
+    auto before = std::prev(next);
+    if (end_of(*before) == address && before->second.is_expandable && before->second.stream == run.stream) {
+      run.size += before->second.size;
+      run.pool = before->second.pool;
+      run.is_small = before->second.is_small;
+      address = before->first;
+      runs.erase(before);
+    }
+  }
+  if (next != runs.end() && next->first == address + static_cast<uint64_t>(run.size) && next->second.is_expandable &&
+      next->second.stream == run.stream) {
+    run.size += next->second.size;
+    run.pool = next->second.pool;
+    run.is_small = next->second.is_small;
+    runs.erase(next);
+  }
+  runs[address] = run;
+}
+
+// Takes pages out of the run that holds them; false if no run does.
+bool remove_pages(Runs& runs, uint64_t address, int64_t size) {
+  auto found = runs.upper_bound(address);
+  if (found == runs.begin()) return false;
+  --found;
+  const uint64_t end = address + static_cast<uint64_t>(size);
+  if (end_of(*found) < end || !found->second.is_expandable) return false;
+  const uint64_t begin = found->first;
+  const uint64_t run_end = end_of(*found);
+  Run run = found->second;
+  runs.erase(found);
+  if (begin < address) {
+    run.size = static_cast<int64_t>(address - begin);
+    runs[begin] = run;
+  }
+  if (end < run_end) {
+    run.size = static_cast<int64_t>(run_end - end);
+    runs[end] = run;
+  }
+  return true;
+}
+
+class StartRebuilder {
+ public:
+  StartRebuilder(Timeline& timeline, const RoundSize& round)
+      : timeline_(timeline), trace_(timeline.trace()), snapshot_(*timeline.snapshot), round_(round) {}
+
+  void run() {
+    collect_final_runs();
+    undo_driver_events();
+    collect_ghosts();
+    size_ghosts_by_neighbours();
+    build_segments();
+  }
+
+ private:
+  void collect_final_runs() {
+    for (const SnapshotSegment& segment : snapshot_.segments) {
+      if (segment.device != timeline_.device) continue;
+      if (!snapshot_.complete && !touched_before_obtained(segment)) continue;
+      runs_[segment.address] = Run{.size = segment.total_size,
+                                   .stream = segment.stream,
+                                   .pool = segment.pool,
+                                   .is_small = !segment.is_large,
+                                   .is_expandable = segment.is_expandable};
+    }
+  }
+
+  // In a trace that was cut, a final segment is of the start only if the events that are left use it as it is.
+  bool touched_before_obtained(const SnapshotSegment& segment) const {
+    const uint64_t end = segment.address + static_cast<uint64_t>(segment.total_size);
+    for (size_t i = 0; i < trace_.size_events(); ++i) {
+      if (trace_.addr[i] < segment.address || trace_.addr[i] >= end) continue;
+      const Action action = trace_.action[i];
+      if (action == Action::oom || action == Action::snapshot) continue;
+      return action != Action::segment_alloc && action != Action::segment_map;
+    }
+    return false;
+  }
+
+  void undo_driver_events() {
+    for (size_t i = trace_.size_events(); i-- > 0;) {
+      if (trace_.action[i] < Action::segment_alloc || trace_.action[i] > Action::segment_unmap) continue;
+      const uint64_t address = trace_.addr[i];
+      const int64_t size = trace_.size[i];
+      Run run{.size = size, .stream = trace_.stream(i), .pool = {}, .is_small = size == kSmallPage, .is_expandable = false};
+      switch (trace_.action[i]) {
+        case Action::segment_free: runs_[address] = run; break;
+        case Action::segment_alloc: runs_.erase(address); break;
+        case Action::segment_unmap:
+          run.is_expandable = true;
+          run.is_small = size % (20 * kMiB) != 0;
+          add_pages(runs_, address, run);
+          break;
+        case Action::segment_map:
+          note_range(address, size, trace_.stream(i));
+          remove_pages(runs_, address, size);
+          break;
+        default: break;
+      }
+    }
+  }
+
+  // Where expandable ranges begin, as far as map events tell. One map step of the small pool is one page of 2 MiB.
+  void note_range(uint64_t address, int64_t size, StreamId stream) {
+    const auto key = std::pair(stream, size == kSmallPage);
+    auto [entry, made] = lowest_map_.try_emplace(key, address);
+    if (!made) entry->second = std::min(entry->second, address);
+  }
+
+  // --- ghosts ----------------------------------------------------------------------------------------------------
+
+  struct Ghost {
+    uint32_t allocation;
+    bool exact;
+  };
+
+  void collect_ghosts() {
+    for (uint32_t id = 0; id < timeline_.allocations.size(); ++id) {
+      Allocation& allocation = timeline_.allocations[id];
+      if (allocation.begin != kNoEvent) continue;
+      if (run_of(allocation.address) == runs_.end()) {
+        timeline_.orphan_frees += 1;  // freed, but not inside any segment of the start
+        continue;
+      }
+      allocation.size = round_(std::max<int64_t>(allocation.requested, 1));
+      ghosts_[allocation.address] = Ghost{.allocation = id, .exact = false};
+    }
+    std::map<uint64_t, const SnapshotBlock*> live_at_end;
+    for (const SnapshotSegment& segment : snapshot_.segments) {
+      if (segment.device != timeline_.device) continue;
+      for (uint32_t b = 0; b < segment.block_count; ++b) {
+        const SnapshotBlock& block = snapshot_.blocks[segment.first_block + b];
+        if (block.state != BlockState::inactive) live_at_end[block.address] = &block;
+      }
+    }
+    for (Allocation& allocation : timeline_.allocations) {
+      if (allocation.free_completed != kNoEvent) continue;
+      auto found = live_at_end.find(allocation.address);
+      if (found == live_at_end.end()) continue;
+      if (allocation.begin == kNoEvent && ghosts_.count(allocation.address) != 0) {
+        allocation.size = found->second->size;
+        allocation.stack = found->second->stack;
+        ghosts_[allocation.address].exact = true;
+      }
+      live_at_end.erase(found);
+    }
+    for (const auto& [address, block] : live_at_end) add_silent_ghost(address, *block);
+  }
+
+  // Live from before the first event to after the last, without any event.
+  void add_silent_ghost(uint64_t address, const SnapshotBlock& block) {
+    auto run = run_of(address);
+    if (run == runs_.end() || address + static_cast<uint64_t>(block.size) > end_of(*run)) return;
+    const uint32_t id = static_cast<uint32_t>(timeline_.allocations.size());
+    auto stream = std::find(trace_.streams.begin(), trace_.streams.end(), run->second.stream);
+    timeline_.allocations.push_back(
+        Allocation{.address = address,
+                   .requested = block.requested_size,
+                   .size = block.size,
+                   .begin = kNoEvent,
+                   .free_requested = kNoEvent,
+                   .free_completed = kNoEvent,
+                   .stream_index = static_cast<uint32_t>(stream - trace_.streams.begin()),
+                   .pool_index = pool_index(run->second.pool),
+                   .stack = block.stack});
+    ghosts_[address] = Ghost{.allocation = id, .exact = true};
+    if (block.state == BlockState::active_pending_free) silent_pending_.push_back(id);
+  }
+
+  Runs::iterator run_of(uint64_t address) {
+    auto found = runs_.upper_bound(address);
+    if (found == runs_.begin()) return runs_.end();
+    --found;
+    return address < end_of(*found) ? found : runs_.end();
+  }
+
+  // An alloc that lands within 1 MiB behind a ghost while it lives shows where the ghost ends.
+  void size_ghosts_by_neighbours() {
+    uint32_t last_event = 0;
+    std::vector<std::pair<uint64_t, uint32_t>> uncertain;  // rounded end, allocation
+    for (const auto& [address, ghost] : ghosts_) {
+      if (ghost.exact) continue;
+      const Run& run = run_of(address)->second;
+      if (run.is_small || run.is_expandable) continue;
+      const Allocation& allocation = timeline_.allocations[ghost.allocation];
+      uncertain.emplace_back(address + static_cast<uint64_t>(allocation.size), ghost.allocation);
+      if (allocation.free_completed != kNoEvent) last_event = std::max(last_event, allocation.free_completed);
+    }
+    std::map<uint32_t, uint64_t> shown_end;
+    for (uint32_t i = 0; i < last_event && i < trace_.size_events() && !uncertain.empty(); ++i) {
+      if (trace_.action[i] != Action::alloc) continue;
+      const uint64_t address = trace_.addr[i];
+      auto found = std::upper_bound(uncertain.begin(), uncertain.end(), std::pair(address, kNoEvent));
+      if (found == uncertain.begin()) continue;
+      --found;
+      const Allocation& ghost = timeline_.allocations[found->second];
+      if (address - found->first > static_cast<uint64_t>(kMiB) || ghost.free_completed <= i) continue;
+      auto [entry, made] = shown_end.try_emplace(found->second, address);
+      if (!made) entry->second = std::min(entry->second, address);
+    }
+    for (const auto& [id, end] : shown_end) {
+      Allocation& allocation = timeline_.allocations[id];
+      allocation.size = static_cast<int64_t>(end - allocation.address);
+      ghosts_[allocation.address].exact = true;
+    }
+  }
+
+  // --- segments --------------------------------------------------------------------------------------------------
+
+  uint32_t pool_index(PoolId pool) {
+    auto found = std::find(timeline_.pools.begin(), timeline_.pools.end(), pool);
+    if (found == timeline_.pools.end()) found = timeline_.pools.insert(found, pool);
+    return static_cast<uint32_t>(found - timeline_.pools.begin());
+  }
+
+  void build_segments() {
+    int64_t live = 0;
+    std::map<std::tuple<PoolId, StreamId, bool>, StartSegment> ranges;
+    for (const auto& [address, run] : runs_) {
+      std::vector<StartBlock> blocks = blocks_of(address, run);
+      live += std::count_if(blocks.begin(), blocks.end(),
+                            [](const StartBlock& block) { return block.allocation != kNoAllocation; });
+      if (!run.is_expandable) {
+        timeline_.start.push_back(StartSegment{.address = address,
+                                               .size = run.size,
+                                               .stream = run.stream,
+                                               .pool_index = pool_index(run.pool),
+                                               .is_small = run.is_small,
+                                               .is_expandable = false,
+                                               .blocks = std::move(blocks)});
+        continue;
+      }
+      const uint64_t base = range_base(address, run);
+      StartSegment& range = ranges[{run.pool, run.stream, run.is_small}];
+      if (range.blocks.empty()) {
+        range = StartSegment{.address = base,
+                             .size = 0,
+                             .stream = run.stream,
+                             .pool_index = pool_index(run.pool),
+                             .is_small = run.is_small,
+                             .is_expandable = true,
+                             .blocks = {}};
+      }
+      const int64_t hole = static_cast<int64_t>(address - range.address) - range.size;
+      if (hole > 0) range.blocks.push_back(empty_block(hole, StartState::unmapped));
+      range.blocks.insert(range.blocks.end(), blocks.begin(), blocks.end());
+      range.size += hole + run.size;
+    }
+    timeline_.starts_mid_life = live > 0;
+    find_reserve();
+    for (auto& [key, range] : ranges) timeline_.start.push_back(std::move(range));
+  }
+
+  uint64_t range_base(uint64_t address, const Run& run) const {
+    auto lowest = lowest_map_.find({run.stream, run.is_small});
+    return lowest == lowest_map_.end() ? address : std::min(address, lowest->second);
+  }
+
+  // Ranges are handed out upwards, one behind the other: the distance of two neighbours is the size of one.
+  void find_reserve() {
+    std::vector<uint64_t> bases;
+    for (const auto& [key, address] : lowest_map_) bases.push_back(address);
+    for (const auto& [address, run] : runs_) {
+      if (run.is_expandable) bases.push_back(range_base(address, run));
+    }
+    std::sort(bases.begin(), bases.end());
+    constexpr uint64_t kSmallestCard = uint64_t{1} << 30;
+    for (size_t i = 1; i < bases.size(); ++i) {
+      const uint64_t distance = bases[i] - bases[i - 1];
+      if (distance < kSmallestCard) continue;
+      const int64_t reserve = static_cast<int64_t>(distance);
+      timeline_.expandable_reserve_bytes =
+          timeline_.expandable_reserve_bytes == 0 ? reserve : std::min(timeline_.expandable_reserve_bytes, reserve);
+    }
+  }
+
+  std::vector<StartBlock> blocks_of(uint64_t address, const Run& run) {
+    std::vector<StartBlock> blocks;
+    const uint64_t end = address + static_cast<uint64_t>(run.size);
+    auto add_free = [&](uint64_t until) {
+      if (until > address) blocks.push_back(empty_block(static_cast<int64_t>(until - address), StartState::free));
+      address = std::max(address, until);
+    };
+    for (auto entry = ghosts_.lower_bound(address); entry != ghosts_.end() && entry->first < end; ++entry) {
+      if (entry->first < address) continue;  // inside the block before: damaged input
+      Allocation& allocation = timeline_.allocations[entry->second.allocation];
+      auto following = std::next(entry);
+      const uint64_t room_end = following != ghosts_.end() && following->first < end ? following->first : end;
+      add_free(entry->first);
+      int64_t size = std::min(allocation.size, static_cast<int64_t>(room_end - entry->first));
+      const int64_t gap = static_cast<int64_t>(room_end - entry->first) - size;
+      if (!entry->second.exact && !run.is_small && !run.is_expandable) {
+        if (gap > 0 && gap <= kMiB) size += gap;
+        if (gap > kMiB) timeline_.uncertain_ghosts += 1;
+      }
+      allocation.size = size;
+      allocation.pool_index = pool_index(run.pool);
+      const bool pending = (allocation.free_requested == kNoEvent && allocation.free_completed != kNoEvent) ||
+                           std::find(silent_pending_.begin(), silent_pending_.end(), entry->second.allocation) !=
+                               silent_pending_.end();
+      blocks.push_back(StartBlock{.size = size,
+                                  .requested_size = allocation.requested,
+                                  .state = pending ? StartState::pending : StartState::allocated,
+                                  .allocation = entry->second.allocation});
+      address += static_cast<uint64_t>(size);
+    }
+    add_free(end);
+    return blocks;
+  }
+
+  Timeline& timeline_;
+  const Trace& trace_;
+  const Snapshot& snapshot_;
+  const RoundSize& round_;
+  Runs runs_;
+  std::map<uint64_t, Ghost> ghosts_;  // by address
+  std::map<std::pair<StreamId, bool>, uint64_t> lowest_map_;
+  std::vector<uint32_t> silent_pending_;
+};
+
+}  // namespace
+
+void rebuild_start_state(Timeline& timeline, const RoundSize& round) {
+  StartRebuilder(timeline, round).run();
+}
+
+}  // namespace oomscope

@@ -1,0 +1,83 @@
+// Timeline: one device's recording with every event tied to its allocation, and the state it starts from.
+//
+// A trace names addresses; a model needs allocations. The timeline pairs each alloc with its free_requested and
+// free_completed, finds the pool that PyTorch before 2.12 does not record, and rebuilds what was there before the first
+// event: the segments, the live blocks ("ghosts": freed in the window or alive to its end, but never allocated in it)
+// and the free space between them. A recording rarely starts at the beginning, since rings wrap and history is
+// switched on late.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/caveat.h"
+#include "types/ids.h"
+#include "types/snapshot.h"
+
+namespace oomscope {
+
+inline constexpr uint32_t kNoEvent = 0xffffffff;       // "not in this recording"
+inline constexpr uint32_t kNoAllocation = 0xffffffff;
+
+// Allocation i of the recording. Ghosts have begin == kNoEvent. For a ghost of a recording, `size` is the block's size
+// as far as the recording tells (exact if it is still alive at the end); for all others 0: the engine knows.
+struct Allocation {
+  uint64_t address = 0;
+  int64_t requested = 0;
+  int64_t size = 0;
+  uint32_t begin = kNoEvent;           // alloc event
+  uint32_t free_requested = kNoEvent;
+  uint32_t free_completed = kNoEvent;
+  uint32_t stream_index = 0;           // into Trace::streams
+  uint32_t pool_index = 0;             // into Timeline::pools
+  StackId stack = StackId::none;
+};
+
+enum class StartState : uint8_t { allocated, pending, free, unmapped };
+
+struct StartBlock {
+  int64_t size = 0;
+  int64_t requested_size = 0;
+  StartState state = StartState::free;
+  uint32_t allocation = kNoAllocation;
+};
+
+// A segment that exists before the first event. Expandable: the whole address range as far as it is known.
+struct StartSegment {
+  uint64_t address = 0;
+  int64_t size = 0;
+  StreamId stream{};
+  uint32_t pool_index = 0;
+  bool is_small = false;
+  bool is_expandable = false;
+  std::vector<StartBlock> blocks;  // in address order, sizes sum to size
+};
+
+struct Timeline {
+  const Snapshot* snapshot = nullptr;  // must outlive the timeline
+  int32_t device = 0;
+  std::vector<PoolId> pools;             // pools[0] is the default pool
+  std::vector<Allocation> allocations;
+  std::vector<uint32_t> allocation_of;   // event -> allocation, kNoAllocation for driver events and orphans
+  std::vector<StartSegment> start;
+  bool starts_mid_life = false;          // live blocks at the start
+  int64_t uncertain_ghosts = 0;          // live blocks of the start whose exact size nothing in the window shows
+  int64_t orphan_frees = 0;              // frees of addresses that cannot have been live
+  int64_t expandable_reserve_bytes = 0;  // size of an expandable range as its neighbours tell; 0: unknown
+  Caveats caveats;
+
+  [[nodiscard]] const Trace& trace() const { return snapshot->traces[static_cast<size_t>(device)]; }
+};
+
+// The allocator's rounding of a request under the recorded settings: the start state needs the sizes of live blocks
+// that only their requests tell of.
+using RoundSize = std::function<int64_t(int64_t)>;
+
+// `device` is an index that devices_of() returned, or any ordinal whose trace exists.
+[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round);
+
+// Devices that have events, or, if none has, that have segments.
+[[nodiscard]] std::vector<int32_t> devices_of(const Snapshot& snapshot);
+
+}  // namespace oomscope

@@ -1,0 +1,22 @@
+// ByteSource: where a reader's bytes come from. The one virtual interface of the readers, so that tests and fuzz
+// targets replace files; src/evidence/byte_source.h makes the real ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+
+namespace oomscope {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Fills the front of `out` (never empty) and says how much; 0 only at the end.
+  virtual Result<size_t> read(std::span<uint8_t> out) = 0;
+  // All bytes that read() will give, or -1 where that is not known beforehand (compressed).
+  [[nodiscard]] virtual int64_t size_hint_bytes() const { return -1; }
+};
+
+}  // namespace oomscope

@@ -1,0 +1,379 @@
+#include "replay/exact_replay.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "replay/recorded_device.h"
+
+namespace oomscope {
+namespace {
+
+// Stands in for the card's memory where no recording tells it: larger than any card, so that expandable ranges never end.
+constexpr int64_t kUnknownCard = int64_t{1} << 40;
+
+// The card's memory from the size of an expandable range, which is 9/8 of it.
+int64_t total_from_reserve(int64_t reserve_bytes) {
+  return reserve_bytes == 0 ? kUnknownCard : reserve_bytes / 9 * 8;
+}
+
+}  // namespace
+
+ExactReplay::ExactReplay(Timeline& timeline, const ReplayConfig& config)
+    : timeline_(timeline), trace_(timeline.trace()), config_(config) {
+  device_ = std::make_unique<RecordedDevice>(*this, trace_, total_from_reserve(timeline.expandable_reserve_bytes));
+  allocator_ = std::make_unique<CachingAllocator>(config.rules, config.settings, *device_);
+  allocator_->set_memory_limit(config.limit_bytes);
+  blocks_.resize(timeline.allocations.size(), nullptr);
+  const StringTable& strings = timeline.snapshot->strings;
+  for (uint32_t id = 0; id < strings.size(); ++id) {
+    if (strings.text(StringId{id}) == "empty_cache") empty_cache_name_ = StringId{id};
+  }
+  adopt_start();
+}
+
+ExactReplay::~ExactReplay() = default;
+
+bool ExactReplay::starts_after_one_tensor() const {
+  if (timeline_.start.size() != 1 || timeline_.starts_mid_life || !timeline_.snapshot->complete) return false;
+  const StartSegment& segment = timeline_.start[0];
+  return segment.is_small && segment.size == kSmallBuffer && segment.blocks.size() == 1 &&
+         segment.blocks[0].state == StartState::free && timeline_.pools[segment.pool_index].is_default();
+}
+
+void ExactReplay::make_first_tensor() {
+  constexpr int64_t kOneFloat = 4;
+  device_->give(timeline_.start[0].address);
+  Block* block = allocator_->malloc_in_pool(kOneFloat, timeline_.start[0].stream, PoolId{});
+  if (block != nullptr) allocator_->free(block);
+}
+
+void ExactReplay::adopt_start() {
+  from_the_beginning_ = timeline_.start.empty() || starts_after_one_tensor();
+  if (starts_after_one_tensor()) {
+    make_first_tensor();
+    peak_reserved_.bytes = allocator_->reserved_bytes();
+    return;
+  }
+  for (const StartSegment& segment : timeline_.start) {
+    std::vector<AdoptedBlock> adopted;
+    adopted.reserve(segment.blocks.size() + 1);
+    int64_t size = 0;
+    for (const StartBlock& block : segment.blocks) {
+      size += block.size;
+      adopted.push_back(AdoptedBlock{.size = block.size,
+                                     .requested_size = block.requested_size,
+                                     .allocated = block.state == StartState::allocated,
+                                     .pending = block.state == StartState::pending,
+                                     .mapped = block.state != StartState::unmapped});
+    }
+    if (segment.is_expandable) {  // the range goes on, unmapped, as far as ranges of this card do
+      const int64_t page = segment.is_small ? kSmallBuffer : config_.settings.large_segment_size_bytes;
+      const int64_t range = round_up(device_->total_bytes() + device_->total_bytes() / 8, page);
+      if (range > size) {
+        const bool joins = !adopted.empty() && !adopted.back().mapped;
+        if (joins) {
+          adopted.back().size += range - size;
+        } else {
+          adopted.push_back(AdoptedBlock{.size = range - size, .requested_size = 0, .allocated = false, .pending = false, .mapped = false});
+        }
+        size = range;
+      }
+    }
+    const std::vector<Block*> owned =
+        allocator_->adopt_segment(segment.address, size, segment.stream, timeline_.pools[segment.pool_index],
+                                  segment.is_small, segment.is_expandable, adopted);
+    size_t next = 0;
+    for (const StartBlock& block : segment.blocks) {
+      if (block.allocation == kNoAllocation) continue;
+      blocks_[block.allocation] = owned[next];
+      owned[next]->tag = block.allocation;
+      ++next;
+    }
+  }
+  const Stats& stats = allocator_->stats();
+  peak_allocated_.bytes = stats.allocated_bytes.all.current;
+  peak_reserved_.bytes = stats.reserved_bytes.all.current;
+  peak_requested_.bytes = stats.requested_bytes.all.current;
+}
+
+void ExactReplay::run(uint32_t end, bool stop_at_difference) {
+  const uint32_t events = static_cast<uint32_t>(trace_.size_events());
+  end = std::min(end, events);
+  while (position_ < end) {
+    if (stop_at_difference && first_difference_) return;
+    const uint32_t event = position_++;
+    switch (trace_.action[event]) {
+      case Action::alloc: handle_alloc(event); break;
+      case Action::free_requested: handle_free(event); break;
+      case Action::free_completed:
+        if (prefix_begin_ == kNoEvent) prefix_begin_ = event;
+        prefix_has_completions_ = true;
+        break;
+      case Action::segment_free:
+      case Action::segment_unmap:
+        prefix_has_releases_ = true;
+        [[fallthrough]];
+      case Action::segment_alloc:
+      case Action::segment_map:
+        if (prefix_begin_ == kNoEvent) prefix_begin_ = event;
+        counts_.driver_total += 1;
+        break;
+      case Action::oom: handle_oom(event); break;
+      case Action::snapshot:
+      case Action::annotate:
+      case Action::unknown: break;
+    }
+  }
+  if (position_ == events && prefix_begin_ != kNoEvent) {  // an empty_cache at the very end
+    resolve_prefix_before_call(events, false);
+    finish_prefix(events);
+  }
+}
+
+void ExactReplay::handle_alloc(uint32_t event) {
+  counts_.alloc_total += 1;
+  const uint32_t id = timeline_.allocation_of[event];
+  Allocation& allocation = timeline_.allocations[id];
+  const StreamId stream = trace_.streams[allocation.stream_index];
+  const PoolId pool = timeline_.pools[allocation.pool_index];
+  const bool has_prefix = prefix_begin_ != kNoEvent;
+  if (has_prefix) {
+    resolve_prefix_before_call(event, true);
+  } else {
+    device_->open(event, event);
+  }
+  Block* block = nullptr;
+  if (next_forced_ < trace_.forced.size() && trace_.forced[next_forced_] == event) {
+    ++next_forced_;
+    block = allocator_->malloc_at(allocation.address, allocation.requested, stream, pool);
+  } else {
+    block = allocator_->malloc_in_pool(allocation.requested, stream, pool);
+  }
+  const uint32_t segment_event = device_->last_segment_event();
+  if (has_prefix) finish_prefix(event);
+  last_alloc_ = event;
+  if (block == nullptr || block->address != allocation.address) {
+    uint32_t blamed = event;  // an altered segment shows at the segment, not at the block inside it
+    if (block != nullptr && segment_event != kNoEvent && trace_.action[segment_event] == Action::segment_alloc &&
+        allocation.address - trace_.addr[segment_event] >= static_cast<uint64_t>(trace_.size[segment_event])) {
+      blamed = segment_event;
+    }
+    differ(blamed, block == nullptr
+                       ? fmt::format("the engine refuses {} bytes that the recording placed at {:#x}",
+                                     allocation.requested, allocation.address)
+                       : fmt::format("the engine places {} bytes at {:#x}, the recording at {:#x}",
+                                     allocation.requested, block->address, allocation.address),
+           block == nullptr ? LimitHint::too_low : LimitHint::none);
+    force_placement(event, id, block);
+    block = blocks_[id];
+  } else {
+    counts_.alloc_exact += 1;
+    blocks_[id] = block;
+    block->tag = id;
+  }
+  if (block != nullptr) allocation.size = block->size;
+  const Stats& stats = allocator_->stats();
+  if (stats.allocated_bytes.all.current > peak_allocated_.bytes) {
+    peak_allocated_ = Peak{stats.allocated_bytes.all.current, event};
+  }
+  if (stats.requested_bytes.all.current > peak_requested_.bytes) {
+    peak_requested_ = Peak{stats.requested_bytes.all.current, event};
+  }
+}
+
+void ExactReplay::handle_free(uint32_t event) {
+  if (prefix_begin_ != kNoEvent) {
+    resolve_prefix_before_call(event, false);
+    finish_prefix(event);
+  }
+  const uint32_t id = timeline_.allocation_of[event];
+  if (id == kNoAllocation || blocks_[id] == nullptr) {
+    if (id == kNoAllocation) {
+      differ(event, fmt::format("the recording frees {:#x}, where nothing is allocated", trace_.addr[event]));
+    }
+    return;
+  }
+  const uint32_t next = event + 1;
+  Block* block = blocks_[id];
+  if (next < trace_.size_events() && trace_.action[next] == Action::free_completed && timeline_.allocation_of[next] == id) {
+    allocator_->free(block);
+    blocks_[id] = nullptr;
+    position_ = next + 1;
+  } else {
+    allocator_->free_held(block);
+  }
+}
+
+void ExactReplay::handle_oom(uint32_t event) {
+  if (prefix_begin_ != kNoEvent) {
+    resolve_prefix_before_call(event, true);
+  } else {
+    device_->open(event, event);
+  }
+  // The entry has the rounded size, which rounds to itself.
+  Block* block = allocator_->malloc_in_pool(trace_.size[event], trace_.stream(event), pool_of_request(event));
+  finish_prefix(event);
+  counts_.driver_total += 1;
+  if (block != nullptr) {
+    differ(event, fmt::format("the engine finds room for {} bytes where the recording ran out", trace_.size[event]),
+           LimitHint::too_high);
+    allocator_->free(block);
+    return;
+  }
+  counts_.driver_exact += 1;
+}
+
+// Note [Whose release is it]
+// A burst of segment_free or segment_unmap in front of a request may be the request's own doing (garbage collection,
+// release_available, the last resort before an OOM) or a call of empty_cache that came before. It is the request's own
+// only if its search fails as things stand, and either garbage collection is due, or the limit refuses the segment that
+// it needs, or the entry is an oom, or the card itself was full. Everything else, and all in front of a free, was
+// called for.
+//
+// Under other settings explicit releases stay where the program called them, and own ones are dropped: so the
+// difference matters for every what-if, not only for the count of retries.
+void ExactReplay::resolve_prefix_before_call(uint32_t event, bool is_request) {
+  const bool own = prefix_has_releases_ && is_request && releases_are_own(event);
+  if (own) {
+    own_release_bursts_ += 1;
+    // Blocks that the release waited for stay held, it completes them itself; garbage collection waits for none.
+    if (prefix_has_completions_ && allocator_->gc_would_run()) complete_prefix();
+    device_->open(prefix_begin_, event);
+    return;
+  }
+  complete_prefix();
+  device_->open(prefix_begin_, event);
+  if (prefix_has_releases_) release_explicitly(event);
+}
+
+bool ExactReplay::releases_are_own(uint32_t event) const {
+  const bool is_oom = trace_.action[event] == Action::oom;
+  const StreamId stream = trace_.stream(event);
+  const PoolId pool = pool_of_request(event);
+  const int64_t requested = std::max<int64_t>(trace_.size[event], 1);
+  if (allocator_->peek(requested, stream, pool) != nullptr) return false;
+  if (is_oom) return true;
+  for (uint32_t i = prefix_begin_; i < event; ++i) {
+    if (is_driver_event(trace_.action[i])) {
+      if (stack_calls_empty_cache(trace_.stack[i])) return false;
+      break;
+    }
+  }
+  if (allocator_->gc_would_run()) return true;
+  const int64_t size = round_size(requested, config_.settings, config_.rules);
+  const int64_t alloc_size = allocation_size(size, config_.settings);
+  if (config_.limit_bytes && allocator_->reserved_bytes() + alloc_size > *config_.limit_bytes) return true;
+  return config_.driver_refuses;
+}
+
+bool ExactReplay::stack_calls_empty_cache(StackId stack) const {
+  if (empty_cache_name_ == StringId::none) return false;
+  const StackTable& stacks = timeline_.snapshot->stacks;
+  const uint32_t index = static_cast<uint32_t>(stack);
+  for (uint32_t i = stacks.starts[index]; i < stacks.starts[index + 1]; ++i) {
+    if (stacks.frames[stacks.frame_ids[i]].name == empty_cache_name_) return true;
+  }
+  return false;
+}
+
+// The program called empty_cache, or a pool's destructor did: the segments that go say which.
+void ExactReplay::release_explicitly(uint32_t event) {
+  ExplicitRelease release{.event = event, .everything = true, .pools = {}};
+  bool explained = false;
+  bool default_pool = timeline_.pools.size() == 1;
+  for (uint32_t i = prefix_begin_; i < event; ++i) {
+    if (trace_.action[i] != Action::segment_free && trace_.action[i] != Action::segment_unmap) continue;
+    explained = explained || stack_calls_empty_cache(trace_.stack[i]);
+    if (timeline_.pools.size() == 1) break;
+    for (const Segment* segment : allocator_->segments()) {
+      if (trace_.addr[i] - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
+      if (segment->pool->owner == nullptr) {
+        default_pool = true;
+        continue;
+      }
+      auto found = std::find(timeline_.pools.begin(), timeline_.pools.end(), segment->pool->owner->id);
+      const uint32_t index = static_cast<uint32_t>(found - timeline_.pools.begin());
+      if (std::find(release.pools.begin(), release.pools.end(), index) == release.pools.end()) {
+        release.pools.push_back(index);
+      }
+    }
+  }
+  release.everything = default_pool;
+  for (uint32_t pool : release.pools) allocator_->private_pool(timeline_.pools[pool]).use_count = 0;
+  if (release.everything) {
+    allocator_->empty_cache();
+  } else {
+    for (uint32_t pool : release.pools) allocator_->empty_pool(timeline_.pools[pool]);
+  }
+  if (!explained) unexplained_releases_ += 1;
+  explicit_releases_.push_back(std::move(release));
+}
+
+void ExactReplay::complete_prefix() {
+  if (!prefix_has_completions_) return;
+  for (uint32_t i = prefix_begin_; i < position_ && i < trace_.size_events(); ++i) {
+    if (trace_.action[i] != Action::free_completed) continue;
+    const uint32_t id = timeline_.allocation_of[i];
+    if (id == kNoAllocation || blocks_[id] == nullptr) continue;
+    allocator_->complete(blocks_[id]);
+    blocks_[id] = nullptr;
+  }
+}
+
+// After the call: what the engine left unasked is a difference, what it left held completes now.
+void ExactReplay::finish_prefix(uint32_t event) {
+  if (prefix_begin_ == kNoEvent) return;
+  if (device_->unused() < event) {
+    const uint32_t unused = device_->unused();
+    const bool is_release = trace_.action[unused] == Action::segment_free || trace_.action[unused] == Action::segment_unmap;
+    differ(unused, fmt::format("the recording {} {} bytes at {:#x} here, the engine does not",
+                               is_release ? "releases" : "obtains", trace_.size[unused], trace_.addr[unused]),
+           is_release ? LimitHint::too_high : LimitHint::too_low);
+  }
+  complete_prefix();
+  if (allocator_->reserved_bytes() > peak_reserved_.bytes) peak_reserved_ = Peak{allocator_->reserved_bytes(), event};
+  prefix_begin_ = kNoEvent;
+  prefix_has_releases_ = false;
+  prefix_has_completions_ = false;
+}
+
+// After a difference the replay goes on from the recorded placement, if that is free: one altered event is one
+// difference, and not all that follow.
+void ExactReplay::force_placement(uint32_t event, uint32_t id, Block* placed) {
+  const Allocation& allocation = timeline_.allocations[id];
+  const PoolId pool = timeline_.pools[allocation.pool_index];
+  blocks_[id] = nullptr;
+  // An address that nobody frees again was altered; then the engine's own placement is the true one.
+  const bool plausible = allocation.free_requested != kNoEvent || allocation.free_completed != kNoEvent ||
+                         trace_.size_events() == event + 1;
+  if (placed != nullptr && plausible) {
+    allocator_->free(placed);
+    blocks_[id] = allocator_->malloc_at(allocation.address, allocation.requested, trace_.stream(event), pool);
+    if (blocks_[id] == nullptr) {
+      blocks_[id] = allocator_->malloc_in_pool(allocation.requested, trace_.stream(event), pool);
+    }
+  } else {
+    blocks_[id] = placed;
+  }
+  if (blocks_[id] != nullptr) blocks_[id]->tag = id;
+}
+
+void ExactReplay::differ(uint32_t event, std::string what, LimitHint hint) {
+  differences_ += 1;
+  if (!first_difference_) first_difference_ = Difference{.event = event, .what = std::move(what), .hint = hint};
+}
+
+// An oom entry names no pool. If the allocation before it was in a private pool and nothing was released for it, the
+// request was that pool's: an OOM inside a pool scope does not release everything.
+PoolId ExactReplay::pool_of_request(uint32_t event) const {
+  if (!trace_.pool.empty()) return trace_.pool[event];
+  if (trace_.action[event] != Action::oom) {
+    const uint32_t id = timeline_.allocation_of[event];
+    return id == kNoAllocation ? PoolId{} : timeline_.pools[timeline_.allocations[id].pool_index];
+  }
+  if (last_alloc_ == kNoEvent || prefix_has_releases_) return PoolId{};
+  return timeline_.pools[timeline_.allocations[timeline_.allocation_of[last_alloc_]].pool_index];
+}
+
+}  // namespace oomscope

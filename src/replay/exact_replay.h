@@ -1,0 +1,127 @@
+// ExactReplay: a recording driven through the allocator, compared with it event by event.
+//
+// The engine decides where every block goes, what is split, merged, released and mapped. The recording answers only
+// what nobody can know from it: where the driver put a segment, when another stream was done with a block, and where
+// the program called empty_cache. See Note [Whose release is it] in exact_replay.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caching/allocator.h"
+#include "model/timeline.h"
+
+namespace oomscope {
+
+// What a difference says about the limit that was assumed.
+enum class LimitHint : uint8_t { none, too_low, too_high };
+
+struct Difference {
+  uint32_t event = 0;  // index into the trace; its size for the final state
+  std::string what;
+  LimitHint hint = LimitHint::none;
+};
+
+struct ReplayConfig {
+  RuleSet rules;
+  AllocatorSettings settings;
+  std::optional<int64_t> limit_bytes;  // the most the allocator may reserve
+  bool driver_refuses = false;         // refusals without a limit happened: the card itself was full
+};
+
+// A call of empty_cache, or of a pool's destructor, that freed something. It happened before `event`.
+struct ExplicitRelease {
+  uint32_t event = 0;
+  bool everything = true;              // else only the pools below
+  std::vector<uint32_t> pools;         // indices into Timeline::pools of private pools that became freeable
+};
+
+struct Peak {
+  int64_t bytes = 0;
+  uint32_t event = 0;  // first event at which it was reached
+};
+
+struct ReplayCounts {
+  int64_t alloc_total = 0;
+  int64_t alloc_exact = 0;
+  int64_t driver_total = 0;
+  int64_t driver_exact = 0;
+};
+
+class RecordedDevice;
+
+class ExactReplay {
+ public:
+  // `timeline` must outlive the replay; sizes of its allocations are filled in as the engine finds them.
+  ExactReplay(Timeline& timeline, const ReplayConfig& config);
+  ~ExactReplay();
+
+  // Replays events [position(), end), all for kNoEvent. May be called again to go on. With `stop_at_difference` it
+  // returns after the first one.
+  void run(uint32_t end = kNoEvent, bool stop_at_difference = false);
+
+  [[nodiscard]] uint32_t position() const { return position_; }
+  [[nodiscard]] CachingAllocator& allocator() { return *allocator_; }
+  [[nodiscard]] const ReplayCounts& counts() const { return counts_; }
+  [[nodiscard]] const std::optional<Difference>& first_difference() const { return first_difference_; }
+  [[nodiscard]] int64_t differences() const { return differences_; }
+  [[nodiscard]] const std::vector<ExplicitRelease>& explicit_releases() const { return explicit_releases_; }
+  [[nodiscard]] int64_t own_release_bursts() const { return own_release_bursts_; }
+  // Explicit releases whose stack does not show an empty_cache call.
+  [[nodiscard]] int64_t unexplained_releases() const { return unexplained_releases_; }
+  // The start is one idle small segment: what a first tiny tensor leaves. It is replayed as a tensor of one float, so that
+  // totals count from the beginning of the process.
+  [[nodiscard]] bool from_the_beginning() const { return from_the_beginning_; }
+  [[nodiscard]] const Peak& peak_allocated() const { return peak_allocated_; }
+  [[nodiscard]] const Peak& peak_reserved() const { return peak_reserved_; }
+  [[nodiscard]] const Peak& peak_requested() const { return peak_requested_; }
+
+ private:
+  friend class RecordedDevice;
+
+  void adopt_start();
+  [[nodiscard]] bool starts_after_one_tensor() const;
+  void make_first_tensor();
+  void handle_alloc(uint32_t event);
+  void handle_oom(uint32_t event);
+  void handle_free(uint32_t event);
+  void resolve_prefix_before_call(uint32_t event, bool is_request);
+  [[nodiscard]] bool releases_are_own(uint32_t event) const;
+  [[nodiscard]] bool stack_calls_empty_cache(StackId stack) const;
+  void release_explicitly(uint32_t event);
+  void complete_prefix();
+  void finish_prefix(uint32_t event);
+  void force_placement(uint32_t event, uint32_t id, Block* placed);
+  void differ(uint32_t event, std::string what, LimitHint hint = LimitHint::none);
+  [[nodiscard]] PoolId pool_of_request(uint32_t event) const;
+
+  Timeline& timeline_;
+  const Trace& trace_;
+  ReplayConfig config_;
+  std::unique_ptr<RecordedDevice> device_;
+  std::unique_ptr<CachingAllocator> allocator_;
+  std::vector<Block*> blocks_;  // allocation -> block, nullptr while not live
+  uint32_t position_ = 0;
+  uint32_t prefix_begin_ = kNoEvent;  // events since here belong to the next call
+  bool prefix_has_releases_ = false;
+  bool prefix_has_completions_ = false;
+  uint32_t last_alloc_ = kNoEvent;
+  StringId empty_cache_name_ = StringId::none;
+  size_t next_forced_ = 0;
+  bool from_the_beginning_ = false;
+
+  ReplayCounts counts_;
+  std::optional<Difference> first_difference_;
+  int64_t differences_ = 0;
+  std::vector<ExplicitRelease> explicit_releases_;
+  int64_t own_release_bursts_ = 0;
+  int64_t unexplained_releases_ = 0;
+  Peak peak_allocated_;
+  Peak peak_reserved_;
+  Peak peak_requested_;
+};
+
+}  // namespace oomscope

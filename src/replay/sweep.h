@@ -1,0 +1,33 @@
+// Sweep: which settings are best for this recording? Every line is a replay, not a rule of thumb.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "replay/what_if.h"
+
+namespace oomscope {
+
+struct SweepOptions {
+  std::optional<int64_t> cap_bytes;
+  int threads = 1;
+  std::function<void(size_t done, size_t total)> progress;  // called from worker threads, one at a time
+};
+
+struct SweepRun {
+  std::string conf;
+  AllocatorSettings settings;
+  OutcomeRange outcome;
+};
+
+// The confs that are tried, PyTorch's default first. Those that the recording's torch does not know are left out.
+[[nodiscard]] std::vector<std::string_view> sweep_confs();
+
+// Completed runs first, then by peak reserved, then the shorter conf. Deterministic whatever the number of threads.
+[[nodiscard]] std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules, const SweepOptions& options);
+
+}  // namespace oomscope

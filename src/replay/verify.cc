@@ -1,0 +1,284 @@
+// Finding rules and limit by trying.
+//
+// No snapshot records which torch wrote it, nor the memory limit of the process. Both leave traces: a wrong rule or a
+// wrong limit leads to a difference. So: propose, replay, keep what has none. A limit is proposed from what was allowed
+// (it is at least the largest total that was) and what was refused; with garbage collection, whose threshold is a share
+// of it, the first difference of each try says whether it was too low or too high, and bisection finds it.
+#include "replay/verify.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "replay/final_state.h"
+#include "replay/recorded_device.h"
+
+namespace oomscope {
+namespace {
+
+// What a pass over the driver events alone shows.
+struct Pressure {
+  int64_t largest_allowed = 0;              // reserved + request of a driver call that succeeded
+  std::optional<int64_t> smallest_refused;  // of an oom entry that was not the card's doing
+  int64_t ooms = 0;
+  int64_t driver_ooms = 0;
+  int64_t highest_release = 0;              // reserved before the lowest burst of releases; 0: none
+  bool suspected_retry = false;             // releases, then a segment, above the largest total ever allowed
+  bool releases = false;
+};
+
+class PressureScan {
+ public:
+  PressureScan(const Timeline& timeline, const AllocatorSettings& settings, const RuleSet& rules)
+      : timeline_(timeline), trace_(timeline.trace()), settings_(settings), rules_(rules) {}
+
+  Pressure run() {
+    for (const StartSegment& segment : timeline_.start) {
+      for (const StartBlock& block : segment.blocks) {
+        if (block.state != StartState::unmapped) reserved_ += block.size;
+      }
+    }
+    std::vector<int64_t> retries;  // totals in front of a burst that a segment follows
+    int64_t before_burst = 0;
+    for (size_t i = 0; i < trace_.size_events(); ++i) {
+      switch (trace_.action[i]) {
+        case Action::segment_alloc: allow(i, trace_.size[i], before_burst, retries); break;
+        case Action::segment_map: allow(i, request_behind(i), before_burst, retries); break;
+        case Action::segment_free:
+        case Action::segment_unmap:
+          if (before_burst == 0) {
+            before_burst = reserved_;
+            pressure_.releases = true;
+            if (pressure_.highest_release == 0) pressure_.highest_release = reserved_;
+            pressure_.highest_release = std::min(pressure_.highest_release, reserved_);
+          }
+          reserved_ -= trace_.size[i];
+          break;
+        case Action::oom: refuse(i); before_burst = 0; break;
+        case Action::alloc:
+        case Action::free_requested: before_burst = 0; break;
+        default: break;
+      }
+    }
+    for (int64_t total : retries) pressure_.suspected_retry = pressure_.suspected_retry || total > pressure_.largest_allowed;
+    return pressure_;
+  }
+
+ private:
+  void allow(size_t event, int64_t alloc_size, int64_t before_burst, std::vector<int64_t>& retries) {
+    const bool first_step = event == 0 || trace_.action[event - 1] != Action::segment_map;
+    if (first_step) pressure_.largest_allowed = std::max(pressure_.largest_allowed, reserved_ + alloc_size);
+    if (before_burst != 0) retries.push_back(before_burst + alloc_size);
+    reserved_ += trace_.size[event];
+  }
+
+  // The bytes a map step was asked for are not in its event: they follow from the alloc behind it.
+  int64_t request_behind(size_t event) const {
+    for (size_t i = event + 1; i < trace_.size_events(); ++i) {
+      if (trace_.action[i] == Action::alloc || trace_.action[i] == Action::oom) {
+        return allocation_size(round_size(std::max<int64_t>(trace_.size[i], 1), settings_, rules_), settings_);
+      }
+    }
+    return trace_.size[event];
+  }
+
+  void refuse(size_t event) {
+    pressure_.ooms += 1;
+    const int64_t alloc_size = allocation_size(std::max<int64_t>(trace_.size[event], 1), settings_);
+    const bool card_full = trace_.addr[event] < static_cast<uint64_t>(alloc_size);
+    if (card_full) {
+      pressure_.driver_ooms += 1;
+      return;
+    }
+    const int64_t total = reserved_ + alloc_size;
+    pressure_.smallest_refused = std::min(pressure_.smallest_refused.value_or(total), total);
+  }
+
+  const Timeline& timeline_;
+  const Trace& trace_;
+  const AllocatorSettings& settings_;
+  const RuleSet& rules_;
+  int64_t reserved_ = 0;
+  Pressure pressure_;
+};
+
+// The settings at the time of the dump, or what the events betray where the file has none (before torch 2.4).
+AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const RuleSet& rules, Caveats& caveats) {
+  if (snapshot.settings) {
+    ParsedSettings parsed = from_recorded(*snapshot.settings, rules.parser);
+    caveats.insert(caveats.end(), parsed.warnings.begin(), parsed.warnings.end());
+    return parsed.settings;
+  }
+  AllocatorSettings settings;
+  const Trace& trace = snapshot.traces[static_cast<size_t>(device)];
+  settings.expandable_segments = std::any_of(trace.action.begin(), trace.action.end(), [](Action action) {
+    return action == Action::segment_map || action == Action::segment_unmap;
+  });
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    if (segment.device == device && segment.is_expandable) settings.expandable_segments = true;
+  }
+  caveats.push_back(Caveat{.code = "settings-not-recorded",
+                           .text = "the file carries no allocator settings (torch before 2.4): PyTorch's defaults are assumed",
+                           .source = CaveatSource::recording});
+  return settings;
+}
+
+class Verifier {
+ public:
+  Verifier(const Snapshot& snapshot, int32_t device, const VerifyOptions& options)
+      : snapshot_(snapshot), device_(device), options_(options) {}
+
+  std::unique_ptr<Verification> run() {
+    std::unique_ptr<Verification> best;
+    std::vector<std::string> equally_good;
+    for (const RuleSet& rules : all_rule_sets()) {
+      if (options_.rules && rules.name != options_.rules->name) continue;
+      // An exact replay needs no competitor, except to know that the recording cannot tell them apart: that is asked
+      // separately (equivalent_rule_sets), since it costs a replay a rule set.
+      std::unique_ptr<Verification> tried = try_rules(rules);
+      if (best == nullptr || better(*tried, *best)) best = std::move(tried);
+      if (best->exact()) break;
+    }
+    return best;
+  }
+
+ private:
+  static int64_t mismatches(const Verification& v) {
+    return v.replay->differences() + (v.final_state_checked && !v.final_state_equal ? 1 : 0);
+  }
+  static bool better(const Verification& a, const Verification& b) { return mismatches(a) < mismatches(b); }
+
+  std::unique_ptr<Verification> try_rules(const RuleSet& rules) {
+    Caveats caveats;
+    const AllocatorSettings settings = settings_of(snapshot_, device_, rules, caveats);
+    auto base = std::make_unique<Verification>();
+    base->timeline = build_timeline(snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); });
+    base->config = ReplayConfig{.rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
+    base->caveats = caveats;
+    pressure_ = PressureScan(base->timeline, settings, rules).run();
+    base->refused_requests = pressure_.ooms;
+    base->refused_by_driver = pressure_.driver_ooms;
+    base->config.driver_refuses = pressure_.driver_ooms > 0;
+    find_limit(*base);
+    finish(*base);
+    return base;
+  }
+
+  void replay(Verification& v, std::optional<int64_t> limit, bool stop_at_difference = false) {
+    v.config.limit_bytes = limit;
+    v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
+    v.replay->run(kNoEvent, stop_at_difference);
+  }
+
+  void find_limit(Verification& v) {
+    if (options_.limit_bytes) return replay(v, options_.limit_bytes);
+    const bool collects = v.config.settings.garbage_collection_threshold > 0 && pressure_.releases;
+    const bool limited = pressure_.smallest_refused && *pressure_.smallest_refused > pressure_.largest_allowed;
+    if (collects) return bisect_collection(v);
+    if (limited) return replay(v, pressure_.largest_allowed);
+    if (pressure_.suspected_retry) {
+      replay(v, pressure_.largest_allowed);
+      // Taken only if the limit explains every burst: a program that calls empty_cache looks similar at its peak.
+      if (v.replay->differences() == 0 && v.replay->unexplained_releases() == 0 && v.replay->own_release_bursts() > 0) return;
+    }
+    replay(v, std::nullopt);
+  }
+
+  // With collection on, releases begin at threshold * limit. Every try with a wrong limit meets a difference that says
+  // in which direction it was wrong.
+  void bisect_collection(Verification& v) {
+    replay(v, std::nullopt, true);
+    if (!v.replay->first_difference() && v.replay->unexplained_releases() == 0) return;
+    const double threshold = v.config.settings.garbage_collection_threshold;
+    int64_t low = pressure_.largest_allowed;
+    int64_t high = static_cast<int64_t>(static_cast<double>(pressure_.highest_release) / threshold) + (int64_t{1} << 21);
+    if (pressure_.smallest_refused) high = std::min(high, *pressure_.smallest_refused - 1);
+    constexpr int64_t kFine = 4096;
+    while (low + kFine < high) {
+      const int64_t middle = low + (high - low) / 2;
+      replay(v, middle, true);
+      const std::optional<Difference>& difference = v.replay->first_difference();
+      if (!difference && v.replay->unexplained_releases() == 0) {
+        collection_range_ = LimitRange{.low_bytes = low, .high_bytes = high};
+        return;
+      }
+      // Releases that nobody called for and the engine did not make either: collection began too late.
+      const bool too_high = difference ? difference->hint == LimitHint::too_high : true;
+      (too_high ? high : low) = middle;
+    }
+    replay(v, low);
+  }
+
+  void finish(Verification& v) {
+    if (v.config.limit_bytes) {
+      LimitRange range{.low_bytes = pressure_.largest_allowed, .high_bytes = *v.config.limit_bytes};
+      if (collection_range_) {
+        range = *collection_range_;
+        range.low_bytes = std::max(range.low_bytes, pressure_.largest_allowed);
+      }
+      const std::optional<int64_t> refused = v.replay->allocator().smallest_refused_bytes();
+      if (!collection_range_ && refused) range.high_bytes = std::max(range.low_bytes, *refused - 1);
+      if (options_.limit_bytes) range = LimitRange{*options_.limit_bytes, *options_.limit_bytes};
+      v.limit = range;
+    }
+    add_caveats(v);
+    v.final_state_checked = snapshot_.complete;
+    if (!v.final_state_checked) return;
+    const std::string text = compare_final_state(snapshot_, device_, v.replay->allocator());
+    v.final_state_equal = text.empty();
+    final_difference_ = text;
+    if (!text.empty()) {
+      v.caveats.push_back(Caveat{.code = "final-state-differs", .text = "final state: " + text, .source = CaveatSource::model});
+    }
+  }
+
+  void add_caveats(Verification& v) const {
+    const Timeline& timeline = v.timeline;
+    if (timeline.starts_mid_life) {
+      int64_t live = 0;
+      for (const StartSegment& segment : timeline.start) {
+        live += std::count_if(segment.blocks.begin(), segment.blocks.end(),
+                              [](const StartBlock& block) { return block.allocation != kNoAllocation; });
+      }
+      v.caveats.push_back(Caveat{.code = "starts-mid-life",
+                                 .text = fmt::format("the recording starts with {} live blocks (history switched on late, or "
+                                                     "the ring of events wrapped): earlier peaks and totals are unknown",
+                                                     live),
+                                 .source = CaveatSource::recording});
+    }
+    if (timeline.uncertain_ghosts > 0) {
+      v.caveats.push_back(Caveat{.code = "uncertain-start-blocks",
+                                 .text = fmt::format("the exact size of {} live blocks of the start is not recorded; each may "
+                                                     "be up to 1 MiB larger than taken",
+                                                     timeline.uncertain_ghosts),
+                                 .source = CaveatSource::recording});
+    }
+    if (timeline.starts_mid_life && v.config.settings.garbage_collection_threshold > 0) {
+      v.caveats.push_back(Caveat{.code = "unknown-ages",
+                                 .text = "garbage collection goes by the age of blocks, and ages before the recording are "
+                                         "unknown: its first passes may free other segments",
+                                 .source = CaveatSource::recording});
+    }
+    if (timeline.orphan_frees > 0) {
+      v.caveats.push_back(Caveat{.code = "orphan-frees",
+                                 .text = fmt::format("{} frees name an address where nothing was allocated", timeline.orphan_frees),
+                                 .source = CaveatSource::recording});
+    }
+  }
+
+  const Snapshot& snapshot_;
+  int32_t device_;
+  const VerifyOptions& options_;
+  Pressure pressure_;
+  std::optional<LimitRange> collection_range_;
+  std::string final_difference_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device, const VerifyOptions& options) {
+  return Verifier(snapshot, device, options).run();
+}
+
+}  // namespace oomscope

@@ -1,0 +1,47 @@
+// verify: does the model reproduce this recording exactly, under which rules, and under which limit?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/caveat.h"
+#include "base/result.h"
+#include "replay/exact_replay.h"
+
+namespace oomscope {
+
+struct VerifyOptions {
+  std::optional<int64_t> limit_bytes;  // the limit, if the user knows it
+  std::optional<RuleSet> rules;        // else they are found by trying
+};
+
+// What the allowed and refused requests say about the limit: it is at least low_bytes and at most high_bytes.
+struct LimitRange {
+  int64_t low_bytes = 0;
+  int64_t high_bytes = 0;
+};
+
+struct Verification {
+  Timeline timeline;
+  ReplayConfig config;                    // the rules, settings and limit that fit best
+  std::unique_ptr<ExactReplay> replay;    // run to the end; refers to this object's timeline
+  std::optional<LimitRange> limit;
+  std::string rules_note;                 // which other rule sets replay it as well
+  bool final_state_checked = false;
+  bool final_state_equal = false;
+  int64_t refused_requests = 0;           // oom events
+  int64_t refused_by_driver = 0;          // of them, with less free on the card than was asked for
+  Caveats caveats;
+
+  [[nodiscard]] bool exact() const {
+    return replay->differences() == 0 && (!final_state_checked || final_state_equal);
+  }
+};
+
+// Replays device `device` of the snapshot, which must outlive the result.
+[[nodiscard]] std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device,
+                                                   const VerifyOptions& options = {});
+
+}  // namespace oomscope

@@ -1,0 +1,289 @@
+#include "replay/what_if.h"
+
+#include <algorithm>
+
+namespace oomscope {
+namespace {
+
+// A card without a limit of its own: caps are tested by the allocator, and expandable ranges never end.
+constexpr int64_t kBoundlessCard = int64_t{1} << 44;
+
+class StreamBuilder {
+ public:
+  explicit StreamBuilder(const Verification& v) : v_(v), timeline_(v.timeline), trace_(v.timeline.trace()) {}
+
+  RequestStream run() {
+    out_.pools = timeline_.pools;
+    add_allocations();
+    add_start();
+    const std::vector<ExplicitRelease>& releases = v_.replay->explicit_releases();
+    size_t next_release = 0;
+    for (uint32_t event = 0; event < trace_.size_events(); ++event) {
+      for (; next_release < releases.size() && releases[next_release].event <= event; ++next_release) {
+        add_release(releases[next_release]);
+      }
+      add_event(event);
+    }
+    for (; next_release < releases.size(); ++next_release) add_release(releases[next_release]);
+    if (v_.replay->from_the_beginning()) find_address_hints();
+    if (!out_.failures.empty() && !alloc_since_failure_) out_.failures.back().last = true;
+    return std::move(out_);
+  }
+
+ private:
+  void add(RequestKind kind, uint32_t id) {
+    out_.kind.push_back(kind);
+    out_.id.push_back(id);
+  }
+
+  uint32_t place_of(StreamId stream, PoolId pool) {
+    if (!out_.places.empty() && out_.places[last_place_].stream == stream && out_.places[last_place_].pool == pool) {
+      return last_place_;
+    }
+    auto found = std::find_if(out_.places.begin(), out_.places.end(), [&](const RequestStream::Place& place) {
+      return place.stream == stream && place.pool == pool;
+    });
+    if (found == out_.places.end()) found = out_.places.insert(found, RequestStream::Place{stream, pool});
+    last_place_ = static_cast<uint32_t>(found - out_.places.begin());
+    return last_place_;
+  }
+
+  void add_allocations() {
+    const size_t count = timeline_.allocations.size();
+    out_.kind.reserve(trace_.size_events() * 3 / 4 + 16);
+    out_.id.reserve(trace_.size_events() * 3 / 4 + 16);
+    out_.size.reserve(count);
+    out_.place.reserve(count);
+    out_.begin.reserve(count);
+    for (const Allocation& allocation : timeline_.allocations) {
+      const StreamId stream =
+          allocation.stream_index < trace_.streams.size() ? trace_.streams[allocation.stream_index] : StreamId{};
+      out_.size.push_back(allocation.requested);
+      out_.place.push_back(place_of(stream, timeline_.pools[allocation.pool_index]));
+      out_.begin.push_back(allocation.begin);
+    }
+  }
+
+  // The live blocks of the start are allocated anew, in address order.
+  void add_start() {
+    if (v_.replay->from_the_beginning() && !timeline_.start.empty()) add_first_tensor();
+    for (const StartSegment& segment : timeline_.start) {
+      for (const StartBlock& block : segment.blocks) {
+        if (block.allocation == kNoAllocation) continue;
+        out_.from_mid_life = true;
+        // The segment knows the stream also where no event names it.
+        out_.place[block.allocation] = place_of(segment.stream, timeline_.pools[segment.pool_index]);
+        add(RequestKind::malloc, block.allocation);
+        if (block.state == StartState::pending) add(RequestKind::free_held, block.allocation);
+      }
+    }
+  }
+
+  // One idle small segment at the start: the first tensor of the process came before the recording, here as there.
+  void add_first_tensor() {
+    constexpr int64_t kOneFloat = 4;
+    const uint32_t id = static_cast<uint32_t>(out_.size.size());
+    out_.size.push_back(kOneFloat);
+    out_.place.push_back(place_of(timeline_.start[0].stream, PoolId{}));
+    out_.begin.push_back(kNoEvent);
+    add(RequestKind::malloc, id);
+    add(RequestKind::free, id);
+  }
+
+  void add_release(const ExplicitRelease& release) {
+    for (uint32_t pool : release.pools) add(RequestKind::empty_pool, pool);
+    if (release.everything) add(RequestKind::empty_cache, 0);
+  }
+
+  void add_event(uint32_t event) {
+    const uint32_t id = timeline_.allocation_of[event];
+    switch (trace_.action[event]) {
+      case Action::alloc:
+        alloc_since_failure_ = true;
+        add(RequestKind::malloc, id);
+        break;
+      case Action::free_requested: {
+        if (id == kNoAllocation) break;
+        const uint32_t next = event + 1;
+        const bool at_once = next < trace_.size_events() && trace_.action[next] == Action::free_completed &&
+                             timeline_.allocation_of[next] == id;
+        add(at_once ? RequestKind::free : RequestKind::free_held, id);
+        at_once_ = at_once;
+        break;
+      }
+      case Action::free_completed:
+        if (id != kNoAllocation && !at_once_) add(RequestKind::complete, id);
+        at_once_ = false;
+        break;
+      case Action::oom: {
+        alloc_since_failure_ = false;
+        add(RequestKind::failed, static_cast<uint32_t>(out_.failures.size()));
+        out_.failures.push_back(RequestStream::Failure{.event = event,
+                                                       .size = trace_.size[event],
+                                                       .place = {trace_.stream(event), PoolId{}},
+                                                       .last = false});
+        if (!trace_.pool.empty()) out_.failures.back().place.pool = trace_.pool[event];
+        break;
+      }
+      default: break;
+    }
+  }
+
+  // The first segments of a process fill the holes that the context left below the first one, lowest first: a large one
+  // shows where the large hole begins, a small one just below it the small hole.
+  void find_address_hints() {
+    constexpr uint64_t kFar = uint64_t{2} << 30;    // farther below is a new chunk
+    constexpr uint64_t kNear = uint64_t{32} << 20;  // a smaller hole in front of the large one
+    uint64_t first = timeline_.start.empty() ? 0 : timeline_.start[0].address;
+    uint64_t large = 0;
+    uint64_t small = 0;
+    for (size_t i = 0; i < trace_.size_events(); ++i) {
+      if (trace_.action[i] == Action::segment_map) return;  // expandable: no addresses to learn from
+      if (trace_.action[i] != Action::segment_alloc) continue;
+      const uint64_t address = trace_.addr[i];
+      if (first == 0) {
+        first = address;
+        continue;
+      }
+      const bool is_small = trace_.size[i] == kSmallBuffer;
+      if (large == 0 && !is_small) {
+        if (address >= first || first - address > kFar) return;
+        large = address;
+      }
+      if (is_small && large != 0 && address < large && large - address < kNear) small = small == 0 ? address : std::min(small, address);
+    }
+    if (large == 0) return;
+    out_.address_hints.first_segment = first;
+    if (small != 0) out_.address_hints.holes.emplace_back(small, static_cast<int64_t>(large - small));
+    out_.address_hints.holes.emplace_back(large, static_cast<int64_t>(first - large));
+  }
+
+  const Verification& v_;
+  const Timeline& timeline_;
+  const Trace& trace_;
+  RequestStream out_;
+  uint32_t last_place_ = 0;
+  bool at_once_ = false;
+  bool alloc_since_failure_ = true;
+};
+
+class Run {
+ public:
+  Run(const RequestStream& requests, const WhatIf& question)
+      : requests_(requests),
+        device_(question.policy, kBoundlessCard, requests.address_hints),
+        allocator_(question.rules, question.settings, device_),
+        blocks_(requests.size.size(), nullptr) {
+    allocator_.set_memory_limit(question.cap_bytes);
+    outcome_.failure_served.resize(requests.failures.size(), false);
+  }
+
+  Outcome run() {
+    outcome_.completed = true;
+    const size_t count = requests_.kind.size();
+    for (size_t i = 0; i < count && outcome_.completed; ++i) {
+      const uint32_t id = requests_.id[i];
+      switch (requests_.kind[i]) {
+        case RequestKind::malloc: malloc(i, id); break;
+        case RequestKind::free:
+          if (Block* block = std::exchange(blocks_[id], nullptr)) allocator_.free(block);
+          break;
+        case RequestKind::free_held:
+          if (blocks_[id] != nullptr) allocator_.free_held(blocks_[id]);
+          break;
+        case RequestKind::complete:
+          if (Block* block = std::exchange(blocks_[id], nullptr)) allocator_.complete(block);
+          break;
+        case RequestKind::empty_cache: allocator_.empty_cache(); break;
+        case RequestKind::empty_pool:
+          allocator_.private_pool(requests_.pools[id]).use_count = 0;
+          allocator_.empty_pool(requests_.pools[id]);
+          break;
+        case RequestKind::failed: failed(id); break;
+      }
+    }
+    fill();
+    return outcome_;
+  }
+
+ private:
+  void malloc(size_t index, uint32_t id) {
+    const RequestStream::Place& place = requests_.places[requests_.place[id]];
+    Block* block = allocator_.malloc_in_pool(requests_.size[id], place.stream, place.pool);
+    blocks_[id] = block;
+    if (block != nullptr || requests_.size[id] <= 0) return;
+    // A library tries one plan after the other: its scratch fails, and is "freed" by the very next operation of the
+    // recording, where it had succeeded.
+    const bool library_try = index + 1 < requests_.kind.size() && requests_.id[index + 1] == id &&
+                             (requests_.kind[index + 1] == RequestKind::free || requests_.kind[index + 1] == RequestKind::free_held);
+    if (library_try) {
+      outcome_.library_tries += 1;
+      return;
+    }
+    stop(requests_.begin[id], requests_.size[id]);
+  }
+
+  void failed(uint32_t id) {
+    const RequestStream::Failure& failure = requests_.failures[id];
+    Block* block = allocator_.malloc_in_pool(failure.size, failure.place.stream, failure.place.pool);
+    outcome_.failure_served[id] = block != nullptr;
+    if (block == nullptr) {
+      if (failure.last) stop(failure.event, failure.size);
+      return;
+    }
+    // What the program would have done with it is unknown, unless it died of the failure: then it holds it to the end.
+    if (!failure.last) allocator_.free(block);
+  }
+
+  void stop(uint32_t event, int64_t bytes) {
+    outcome_.completed = false;
+    outcome_.stopped_at_event = event;
+    outcome_.refused_bytes = bytes;
+    outcome_.impossible = allocator_.refusal() == Refusal::impossible;
+  }
+
+  void fill() {
+    const Stats& stats = allocator_.stats();
+    outcome_.peak_requested = stats.requested_bytes.all.peak;
+    outcome_.peak_allocated = stats.allocated_bytes.all.peak;
+    outcome_.peak_reserved = stats.reserved_bytes.all.peak;
+    outcome_.num_device_alloc = stats.num_device_alloc;
+    outcome_.num_device_free = stats.num_device_free;
+    outcome_.num_alloc_retries = stats.num_alloc_retries;
+    outcome_.num_ooms = stats.num_ooms;
+    outcome_.address_ties = allocator_.address_ties();
+    outcome_.stats = stats;
+  }
+
+  const RequestStream& requests_;
+  AddressSpace device_;
+  CachingAllocator allocator_;
+  std::vector<Block*> blocks_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+RequestStream requests_of(const Verification& verification) { return StreamBuilder(verification).run(); }
+
+Outcome replay_what_if(const RequestStream& requests, const WhatIf& question) { return Run(requests, question).run(); }
+
+OutcomeRange replay_range(const RequestStream& requests, WhatIf question) {
+  question.policy = AddressPolicy::chunks;
+  OutcomeRange range;
+  range.main = replay_what_if(requests, question);
+  range.peak_reserved_low = range.peak_reserved_high = range.main.peak_reserved;
+  range.completed_everywhere = range.completed_somewhere = range.main.completed;
+  if (range.main.address_ties == 0) return range;
+  for (AddressPolicy policy : {AddressPolicy::down, AddressPolicy::up}) {
+    question.policy = policy;
+    const Outcome other = replay_what_if(requests, question);
+    range.peak_reserved_low = std::min(range.peak_reserved_low, other.peak_reserved);
+    range.peak_reserved_high = std::max(range.peak_reserved_high, other.peak_reserved);
+    range.completed_everywhere = range.completed_everywhere && other.completed;
+    range.completed_somewhere = range.completed_somewhere || other.completed;
+  }
+  return range;
+}
+
+}  // namespace oomscope

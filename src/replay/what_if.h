@@ -1,0 +1,91 @@
+// What would have happened: a recording's requests under other settings, another limit, another torch.
+//
+// The requests of a program do not depend on where its blocks lie. So they are taken from the exact replay once
+// (RequestStream) and given to as many allocators as there are questions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/caveat.h"
+#include "caching/allocator.h"
+#include "replay/address_space.h"
+#include "replay/verify.h"
+
+namespace oomscope {
+
+enum class RequestKind : uint8_t {
+  malloc,       // id: allocation
+  free,         // id: allocation; returned at once
+  free_held,    // id: allocation; other streams still use it
+  complete,     // id: allocation; they are done
+  empty_cache,  // id: unused; the program called it here
+  empty_pool,   // id: pool index; its owner released it here
+  failed,       // id: event of an oom entry; the recording ran out here
+};
+
+struct RequestStream {
+  std::vector<RequestKind> kind;
+  std::vector<uint32_t> id;
+  std::vector<int64_t> size;        // by allocation: requested bytes
+  std::vector<uint32_t> place;      // by allocation: index into places
+  std::vector<uint32_t> begin;      // by allocation: its alloc event; kNoEvent for blocks of the start
+  struct Place {
+    StreamId stream;
+    PoolId pool;
+  };
+  struct Failure {
+    uint32_t event;
+    int64_t size;  // rounded
+    Place place;
+    bool last;     // no request follows: the program died of it
+  };
+  std::vector<Place> places;        // distinct (stream, pool)
+  std::vector<PoolId> pools;
+  std::vector<Failure> failures;    // id of `failed` indexes these
+  AddressHints address_hints;
+  bool from_mid_life = false;       // the blocks of the start are allocated anew first
+};
+
+// The requests of a recording whose replay has run to its end.
+[[nodiscard]] RequestStream requests_of(const Verification& verification);
+
+struct WhatIf {
+  RuleSet rules;
+  AllocatorSettings settings;
+  std::optional<int64_t> cap_bytes;
+  AddressPolicy policy = AddressPolicy::chunks;
+};
+
+struct Outcome {
+  bool completed = false;
+  uint32_t stopped_at_event = kNoEvent;  // the alloc or oom event whose request was refused
+  int64_t refused_bytes = 0;             // its size
+  int64_t peak_requested = 0;
+  int64_t peak_allocated = 0;
+  int64_t peak_reserved = 0;
+  int64_t num_device_alloc = 0;
+  int64_t num_device_free = 0;
+  int64_t num_alloc_retries = 0;
+  int64_t num_ooms = 0;
+  int64_t library_tries = 0;             // refused requests that a library gave up at once; skipped
+  int64_t address_ties = 0;              // 0: the same on every driver
+  bool impossible = false;               // this torch would trip one of its own assertions
+  std::vector<bool> failure_served;      // by RequestStream::failures: did the request that failed succeed
+  Stats stats;
+};
+
+[[nodiscard]] Outcome replay_what_if(const RequestStream& requests, const WhatIf& question);
+
+// The same under all address policies, if any choice hung on addresses: `main` is AddressPolicy::chunks.
+struct OutcomeRange {
+  Outcome main;
+  int64_t peak_reserved_low = 0;
+  int64_t peak_reserved_high = 0;
+  bool completed_everywhere = false;
+  bool completed_somewhere = false;
+};
+[[nodiscard]] OutcomeRange replay_range(const RequestStream& requests, WhatIf question);
+
+}  // namespace oomscope

@@ -1,0 +1,89 @@
+// Document: what a command has to say, before anybody decides how it looks.
+//
+// A list of sections for people and one JSON payload for programs. Renderers see the document alone. Sections are
+// rendered one by one, so a command can show its first sentence while it still computes the rest (src/cli/output.h).
+// Strings in sections are finished text; what came from outside is passed through printable() by the renderer.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/caveat.h"
+#include "report/terminal.h"
+
+namespace oomscope {
+
+// A paragraph, wrapped to the width.
+struct Sentence {
+  std::string text;
+  Style style = Style::plain;
+  int indent_columns = 0;
+};
+
+enum class Align { left, right };
+
+struct Column {
+  std::string header;
+  Align align = Align::left;
+  bool may_shrink = false;  // cut to what is left of the width
+  Keep keep = Keep::head;   // which end survives when cut
+  bool may_drop = false;    // left out where even shrinking is not enough, the rightmost first
+};
+
+struct Row {
+  std::vector<std::string> cells;  // one a column; missing ones are empty
+  Style style = Style::plain;
+};
+
+// The rows add up to the total row; what is cut is a row "[12 others]", what is unknown a row "[unattributed]".
+struct Table {
+  std::string title;
+  std::vector<Column> columns;
+  std::vector<Row> rows;
+  std::optional<Row> total;
+  std::string note;  // one sentence below, or empty
+};
+
+// Lines to be taken as they are: a proof, a command to paste. Never wrapped or cut.
+struct Lines {
+  std::string title;
+  std::vector<std::string> lines;
+  Style style = Style::plain;
+};
+
+// A value over time, drawn as one line between its labels.
+struct Curve {
+  std::string title;
+  std::vector<double> values;
+  std::string left_label;   // below the left end
+  std::string right_label;  // below the right end
+};
+
+struct CaveatList {
+  std::string title = "How far to trust this";
+  Caveats caveats;
+};
+
+struct Section {
+  std::variant<Sentence, Table, Lines, Curve, CaveatList> body;
+  bool joined = false;  // no blank line before it
+};
+
+struct Document {
+  std::vector<Section> sections;
+  nlohmann::ordered_json payload;  // begins with "schema"; sizes are integers, in bytes
+};
+
+// One section, lines ended by newlines, no blank line before it. Empty for an empty section.
+[[nodiscard]] std::string render_section(const Section& section, const TerminalOptions& options);
+[[nodiscard]] std::string render_terminal(const Document& document, const TerminalOptions& options);
+// Two blanks of indent; bytes that are not UTF-8 become U+FFFD, so that it is always valid JSON.
+[[nodiscard]] std::string render_json(const Document& document);
+
+// [{code, text, source}], as every payload carries it under "caveats".
+[[nodiscard]] nlohmann::ordered_json caveats_json(const Caveats& caveats);
+
+}  // namespace oomscope

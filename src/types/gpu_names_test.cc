@@ -1,0 +1,67 @@
+#include "types/gpu_names.h"
+
+#include <gtest/gtest.h>
+
+#include "base/bytes_text.h"
+
+namespace oomscope {
+namespace {
+
+std::string name_of(std::string_view text) {
+  const Result<GpuMemory> gpu = resolve_gpu(text);
+  return gpu ? gpu->name : gpu.error().code + ": " + gpu.error().what;
+}
+
+TEST(ResolveGpu, TakesUsualSpellings) {
+  for (const std::string_view text :
+       {"rtx 4090", "RTX4090", "4090", "NVIDIA GeForce RTX 4090", "rtx-4090", "RTX 4090 24GB"}) {
+    EXPECT_EQ(name_of(text), "RTX 4090") << text;
+  }
+  for (const std::string_view text :
+       {"a100-80", "A100 80GB", "NVIDIA A100-SXM4-80GB", "a100 80 GB", "A100 80GB PCIe", "a10080"}) {
+    EXPECT_EQ(name_of(text), "A100 80GB") << text;
+  }
+  EXPECT_EQ(name_of("NVIDIA H100 80GB HBM3"), "H100 80GB");
+  EXPECT_EQ(name_of("Tesla T4"), "T4");
+  EXPECT_EQ(name_of("NVIDIA H200"), "H200");
+  EXPECT_EQ(name_of("RTX 3090 Ti"), "RTX 3090 Ti");
+}
+
+TEST(ResolveGpu, MeasuredCardHasItsBytes) {
+  const Result<GpuMemory> gpu = resolve_gpu("h200");
+  ASSERT_TRUE(gpu.has_value());
+  EXPECT_EQ(gpu->total_bytes, 150109880320);
+  EXPECT_EQ(source_name(gpu->source), "measured");
+}
+
+TEST(ResolveGpu, SizesAreGiven) {
+  const Result<GpuMemory> gpu = resolve_gpu("24GiB");
+  ASSERT_TRUE(gpu.has_value());
+  EXPECT_EQ(gpu->total_bytes, 24 * kGiB);
+  EXPECT_EQ(source_name(gpu->source), "given");
+  EXPECT_EQ(resolve_gpu("8GB")->total_bytes, 8 * kGiB);
+  EXPECT_EQ(resolve_gpu("16G")->total_bytes, 16 * kGiB);
+  EXPECT_EQ(resolve_gpu("25769803776")->total_bytes, 24 * kGiB);
+}
+
+TEST(ResolveGpu, AmbiguousNameListsItsSizes) {
+  EXPECT_EQ(name_of("A100"), "gpu-ambiguous: \"A100\" is sold with different memory: A100 40GB or A100 80GB");
+  EXPECT_EQ(resolve_gpu("v100").error().hint, "write --gpu \"V100 16GB\", or a size: --gpu 24GiB");
+}
+
+TEST(ResolveGpu, UnknownNameSuggests) {
+  EXPECT_EQ(name_of("rtx 4900"), "gpu-unknown: no card is called \"rtx 4900\"");
+  EXPECT_EQ(resolve_gpu("rtx 4900").error().hint,
+            "did you mean \"RTX 4090\"? a size works for every card: --gpu 24GiB");
+  EXPECT_EQ(resolve_gpu("toaster").error().hint, "a size works for every card: --gpu 24GiB");
+}
+
+TEST(ResolveGpu, BadSizesKeepTheirErrors) {
+  EXPECT_EQ(name_of("24XB"), "bad-size: unknown unit \"XB\"; the units are B, KiB, MiB, GiB and TiB");
+  EXPECT_EQ(name_of(""), "bad-size: a size is missing");
+  EXPECT_EQ(name_of("-1GiB"), "bad-size: a size cannot be negative");
+  EXPECT_EQ(name_of("24"), "bad-size: a card of 24 B is too small to be meant");
+}
+
+}  // namespace
+}  // namespace oomscope

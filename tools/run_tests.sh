@@ -1,0 +1,53 @@
+#!/bin/bash
+# run_tests.sh: what `make test` does once the packages are there. Prints the time of each part; ends with the summary
+# of one ctest run that holds everything: the tests of the release build, those of the sanitizer builds, the checks.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${JOBS:-$(nproc)}
+
+part() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  echo "== $name: $((SECONDS - start)) s"
+}
+
+configure() { # quiet unless it fails
+  local log
+  if ! log=$(cmake --preset "$@" 2>&1); then
+    echo "$log"
+    return 1
+  fi
+}
+
+has_libfuzzer() { # Debian's clang-14 comes without it unless libclang-rt-14-dev is there
+  command -v clang++-14 > /dev/null &&
+    echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++-14 -fsanitize=fuzzer,address -x c++ -o /dev/null - 2> /dev/null
+}
+
+build_release() {
+  configure ci -DOOMSCOPE_SANITIZED_BUILDS="$1"
+  cmake --build --preset ci --parallel "$jobs"
+}
+build_sanitized() {
+  configure asan-ubsan -DOOMSCOPE_FUZZ_SECONDS=20
+  cmake --build build/asan-ubsan --target unit_tests fuzz_targets --parallel "$jobs"
+}
+build_libfuzzer() {
+  configure fuzz -DOOMSCOPE_FUZZ_SECONDS=20
+  cmake --build --preset fuzz --parallel "$jobs"
+}
+
+sanitized=$PWD/build/asan-ubsan
+if has_libfuzzer; then
+  part "libFuzzer build" build_libfuzzer
+  sanitized="$sanitized;$PWD/build/fuzz"
+else
+  echo "== clang-14 with libFuzzer is not installed: the fuzz targets run on their corpus and on simple mutations of it"
+fi
+part "sanitizer build" build_sanitized
+part "release build" build_release "$sanitized"
+echo "== tests"
+ctest --preset ci --parallel "$jobs"
