@@ -14,8 +14,11 @@ file(GLOB bench_sources CONFIGURE_DEPENDS bench/bench_*.cc)
 foreach(source ${bench_sources})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} EXCLUDE_FROM_ALL ${source})
-  target_link_libraries(${name} PRIVATE oomscope_cli benchmark::benchmark)
-  target_compile_definitions(${name} PRIVATE OOMSCOPE_DEFAULT_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
+  oomscope_link_included_layers(${name} ${source})
+  target_link_libraries(${name} PRIVATE oomscope_options benchmark::benchmark)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests) # support/
+  target_compile_definitions(${name} PRIVATE OOMSCOPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+                                             OOMSCOPE_DEFAULT_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
   add_dependencies(bench ${name})
 endforeach()
 if(TARGET oomscope)

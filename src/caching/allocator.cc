@@ -30,27 +30,27 @@ CachingAllocator::Request CachingAllocator::make_request(int64_t requested, Stre
 }
 
 Block* CachingAllocator::malloc(int64_t requested, StreamId stream) {
-  const Scope* scope = scope_for(stream);
-  PrivatePool* owner = scope == nullptr ? nullptr : &private_pool(scope->pool);
-  const bool suspended = suspended_now();
-  if (!suspended) process_events();
   if (requested <= 0 || requested >= kHugeRequest) {
     refusal_ = requested <= 0 ? Refusal::zero : Refusal::too_large;
     return nullptr;
   }
+  const Scope* scope = scope_for(stream);
+  PrivatePool* owner = scope == nullptr ? nullptr : &private_pool(scope->pool);
+  const bool suspended = suspended_now();
+  if (!suspended) process_events();
   Request request = make_request(requested, stream, owner, suspended);
   return allocate(request);
 }
 
 Block* CachingAllocator::malloc_in_pool(int64_t requested, StreamId stream, PoolId pool) {
-  PrivatePool* owner = pool.is_default() ? nullptr : &private_pool(pool);
-  // A pool {k, 0} belongs to a graph capture; from 2.13 on only captures suspend.
-  const bool suspended = owner != nullptr && (!rules_.only_capture_suspends || pool.first != 0);
-  if (!suspended) process_events();
   if (requested <= 0 || requested >= kHugeRequest) {
     refusal_ = requested <= 0 ? Refusal::zero : Refusal::too_large;
     return nullptr;
   }
+  PrivatePool* owner = pool.is_default() ? nullptr : &private_pool(pool);
+  // A pool {k, 0} belongs to a graph capture; from 2.13 on only captures suspend.
+  const bool suspended = owner != nullptr && (!rules_.only_capture_suspends || pool.first != 0);
+  if (!suspended) process_events();
   Request request = make_request(requested, stream, owner, suspended);
   return allocate(request);
 }
@@ -99,6 +99,7 @@ Block* CachingAllocator::allocate(Request& request) {
 Block* CachingAllocator::find_or_make(Request& request) {
   if (Block* block = get_free_block(request)) return block;
   if (gc_active()) garbage_collect();
+  if (refusal_ == Refusal::impossible) return nullptr;
   if (Block* block = alloc_block(request, false)) return block;
   if (request.rejected || refusal_ == Refusal::impossible) return nullptr;
   if (rules_.use_on_oom == UseOnOom::early) {

@@ -85,7 +85,11 @@ bool CachingAllocator::release_available(Request& request) {
   while (block != nullptr && released < wanted && block->size >= max_split) {
     Block* candidate = block;
     block = free.previous(*block);
-    if (candidate->segment->is_expandable) continue;
+    if (candidate->segment->is_expandable) {
+      if (rules_.reclaim_skips_expandable) continue;
+      refusal_ = Refusal::impossible;
+      return false;
+    }
     released += candidate->size;
     release_block(candidate);
   }

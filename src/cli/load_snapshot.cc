@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <thread>
 
 #include "base/did_you_mean.h"
 #include "evidence/snapshot_reader.h"
@@ -16,12 +17,23 @@ std::string list_of(const std::vector<int32_t>& devices) {
   return list;
 }
 
+// Every device that has segments gets a trace, be it empty: commands index traces by device.
+Snapshot with_all_traces(Snapshot snapshot) {
+  constexpr int32_t kMostDevices = 1024;  // far beyond any machine: a damaged number must not cost memory
+  size_t devices = std::max<size_t>(snapshot.traces.size(), 1);
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    if (segment.device >= 0 && segment.device < kMostDevices) devices = std::max(devices, static_cast<size_t>(segment.device) + 1);
+  }
+  snapshot.traces.resize(devices);
+  return snapshot;
+}
+
 }  // namespace
 
 Result<Snapshot> load_snapshot(const std::string& path) {
-  if (path != "-") return read_snapshot_file(path);
-  Result<Snapshot> snapshot = read_snapshot_file("/dev/stdin");
-  if (snapshot) return snapshot;
+  Result<Snapshot> snapshot = read_snapshot_file(path == "-" ? "/dev/stdin" : path);
+  if (snapshot) return with_all_traces(*std::move(snapshot));
+  if (path != "-") return snapshot;
   Error error = snapshot.error();
   const size_t at = error.where.find("/dev/stdin");
   if (at != std::string::npos) error.where.replace(at, std::string_view("/dev/stdin").size(), "standard input");
@@ -46,6 +58,18 @@ Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wante
                .where = "--device",
                .hint = "choose one: --device " + std::to_string(devices.front())};
 }
+
+Result<LoadedRecording> load_recording(const SnapshotArguments& arguments) {
+  OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
+  OOM_TRY(Snapshot snapshot, load_snapshot(arguments.path));
+  OOM_TRY(const int32_t device, choose_device(snapshot, arguments.device));
+  LoadedRecording recording;
+  recording.snapshot = std::make_unique<Snapshot>(std::move(snapshot));
+  recording.verification = verify(*recording.snapshot, device, {.limit_bytes = std::nullopt, .rules = rules});
+  return recording;
+}
+
+int thread_count() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 Result<std::optional<RuleSet>> choose_rules(const std::string& name) {
   if (name.empty()) return std::optional<RuleSet>{};

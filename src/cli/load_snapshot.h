@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "base/caveat.h"
 #include "base/result.h"
 #include "caching/rules.h"
+#include "cli/options.h"
+#include "replay/verify.h"
 #include "types/snapshot.h"
 
 namespace oomscope {
@@ -22,6 +25,17 @@ namespace oomscope {
 
 // One of them, for commands that answer for one: with several and none asked for, the error device-ambiguous.
 [[nodiscard]] Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wanted);
+
+// A verified recording of one device with its snapshot.
+struct LoadedRecording {
+  std::unique_ptr<Snapshot> snapshot;
+  std::unique_ptr<Verification> verification;
+};
+// Loads, chooses one device and replays it exactly.
+[[nodiscard]] Result<LoadedRecording> load_recording(const SnapshotArguments& arguments);
+
+// Threads for replays: what the machine has.
+[[nodiscard]] int thread_count();
 
 // --rules NAME; empty text: none. Error: bad-usage, with a suggestion.
 [[nodiscard]] Result<std::optional<RuleSet>> choose_rules(const std::string& name);

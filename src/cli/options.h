@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/show.h"
 #include "types/gpu_names.h"
 
 namespace oomscope {
@@ -32,14 +33,11 @@ struct WhyArguments {
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
 };
 
-enum class ShowAt { peak, end, oom, event };
-enum class ShowBy { stack, category, size, stream, segment };
-
 struct ShowArguments {
   SnapshotArguments snapshot;
-  ShowAt at = ShowAt::peak;
-  int64_t event = 0;  // with ShowAt::event: index into the device's events
-  ShowBy by = ShowBy::stack;
+  Moment at = Moment::peak;
+  int64_t event = 0;  // with Moment::event: index into the device's events
+  GroupBy by = GroupBy::stack;
   int64_t top = 15;  // rows shown before "[N others]"
 };
 

@@ -3,6 +3,8 @@
 #include <charconv>
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/load_snapshot.h"
+#include "report/show_document.h"
 
 namespace oomscope {
 namespace {
@@ -15,26 +17,40 @@ Result<Done> read_number(const std::string& option, const std::string& text, int
 }
 
 Result<Done> finish(const RawOptions& raw, Options& options) {
-  constexpr std::array<ShowAt, 3> kMoments = {ShowAt::peak, ShowAt::end, ShowAt::oom};
-  constexpr std::array<ShowBy, 5> kKeys = {ShowBy::stack, ShowBy::category, ShowBy::size, ShowBy::stream,
-                                           ShowBy::segment};
+  constexpr std::array<Moment, 3> kMoments = {Moment::peak, Moment::end, Moment::oom};
+  constexpr std::array<GroupBy, 4> kKeys = {GroupBy::stack, GroupBy::size, GroupBy::stream, GroupBy::segment};
   ShowArguments& show = options.show;
   show.snapshot.path = raw.path;
   if (!raw.at.empty() && raw.at[0] >= '0' && raw.at[0] <= '9') {
-    show.at = ShowAt::event;
+    show.at = Moment::event;
     OOM_TRY([[maybe_unused]] const Done event, read_number("--at", raw.at, show.event));
   } else if (!raw.at.empty()) {
     OOM_TRY(const size_t index, read_choice("--at", raw.at, {"peak", "end", "oom"}));
     show.at = kMoments[index];
   }
   if (!raw.by.empty()) {
-    OOM_TRY(const size_t index, read_choice("--by", raw.by, {"stack", "category", "size", "stream", "segment"}));
+    OOM_TRY(const size_t index, read_choice("--by", raw.by, {"stack", "size", "stream", "segment"}));
     show.by = kKeys[index];
   }
   if (!raw.top.empty()) {
     OOM_TRY([[maybe_unused]] const Done top, read_number("--top", raw.top, show.top));
   }
   return read_device(raw.device, show.snapshot.device);
+}
+
+Result<int> run(const Options& options, Output& output) {
+  const ShowArguments& arguments = options.show;
+  OOM_TRY(const LoadedRecording recording, load_recording(arguments.snapshot));
+  OOM_TRY(const Shown shown, show_state(*recording.verification, arguments.at, arguments.event, arguments.by));
+  // The map needs the state of every segment at that moment, which is a second replay: not for a program that did not ask.
+  const bool wants_map = !output.is_json() || arguments.by == GroupBy::segment;
+  const std::vector<SegmentHarm> segments =
+      wants_map ? segment_map(*recording.verification, shown.event) : std::vector<SegmentHarm>();
+  Document document = show_document(shown, arguments.by, segments, arguments.top);
+  for (Section& section : document.sections) output.add(std::move(section));
+  output.payload() = std::move(document.payload);
+  if (!recording.snapshot->complete || shown.totals.events == 0) output.set_incomplete();
+  return 0;
 }
 
 }  // namespace
@@ -45,11 +61,11 @@ Command show_command() {
                  .examples = {"oomscope show oom.pickle", "oomscope show oom.pickle --at oom --by segment"},
                  .options = {{"SNAPSHOT", "", "a snapshot; - is standard input", &RawOptions::path},
                              {"--at", "WHEN", "peak (default), end, oom, or the number of an event", &RawOptions::at},
-                             {"--by", "KEY", "stack (default), category, size, stream or segment", &RawOptions::by},
+                             {"--by", "KEY", "stack (default), size, stream or segment", &RawOptions::by},
                              {"--top", "N", "rows before the rest is one row (default 15)", &RawOptions::top},
                              {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device}},
                  .finish = finish,
-                 .run = nullptr};
+                 .run = run};
 }
 
 }  // namespace oomscope

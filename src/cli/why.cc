@@ -1,6 +1,8 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/load_snapshot.h"
+#include "report/why_document.h"
 
 namespace oomscope {
 namespace {
@@ -14,6 +16,39 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   OOM_TRY([[maybe_unused]] const Done device, read_device(raw.device, options.why.device));
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, options.why.cap_bytes));
   return read_gpu(raw.gpu, options.why.gpu);
+}
+
+Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+  OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
+  OOM_TRY(const Snapshot snapshot, load_snapshot(path));
+  OOM_TRY(const int32_t device, choose_device(snapshot, arguments.device));
+  WhyOptions why{.cap_bytes = arguments.cap_bytes, .card_bytes = std::nullopt, .rules = rules, .threads = thread_count(), .progress = [&](size_t done, size_t total) {
+                   output.progress().update("replaying other settings", static_cast<int64_t>(done), static_cast<int64_t>(total));
+                 }};
+  if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
+  OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, why));
+  for (Section& section : diagnosis_sections(diagnosis)) output.add(std::move(section));
+  OOM_TRY(const Changes changes, find_changes(diagnosis, why));
+  for (Section& section : changes_sections(diagnosis, changes, path)) output.add(std::move(section));
+  output.payload() = why_payload(diagnosis, changes, path);
+  if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
+  return Done{};
+}
+
+Result<int> run(const Options& options, Output& output) {
+  const WhyArguments& arguments = options.why;
+  if (arguments.evidence.size() == 1) {
+    OOM_TRY([[maybe_unused]] const Done explained, explain(arguments.evidence.front(), arguments, output));
+    return 0;
+  }
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string& path : arguments.evidence) {
+    output.add_sentence(path, Style::cyan);
+    OOM_TRY([[maybe_unused]] const Done explained, explain(path, arguments, output));
+    all.push_back(output.payload());
+  }
+  output.payload() = {{"schema", "oomscope.why-list/1"}, {"results", std::move(all)}};
+  return 0;
 }
 
 }  // namespace
@@ -31,7 +66,7 @@ Command why_command() {
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying",
                    &RawOptions::rules}},
       .finish = finish,
-      .run = nullptr};
+      .run = run};
 }
 
 }  // namespace oomscope

@@ -204,7 +204,9 @@ void EventTemplates::make_room(TraceBuilder& trace) {
     uint64_t rest = static_cast<uint64_t>(total_bytes) - offset;
     uint64_t per_event = std::max<uint64_t>((offset - room_offset_) / events, 24);
     wanted = events + std::max<size_t>(rest / per_event * 9 / 8, events / 2) + StagedEvents::kCapacity;
-    memo_.reserve(memo_.next_index() + (wanted - events) * 3);
+    wanted = std::min(wanted, static_cast<size_t>(max_memory_bytes_) / TraceBuilder::kBytesPerEvent);
+    size_t memos = memo_.next_index() + (std::max(wanted, events) - events) * 3;
+    memo_.reserve(std::min(memos, static_cast<size_t>(max_memory_bytes_) / 4 / sizeof(uint32_t)));
   }
   trace.reserve(std::max(wanted, events + StagedEvents::kCapacity));
 }

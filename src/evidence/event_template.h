@@ -85,8 +85,8 @@ struct StagedEvents {
 
 class EventTemplates {
  public:
-  EventTemplates(ByteWindow& window, ReaderTables& tables, MemoTable& memo)
-      : window_(window), tables_(tables), memo_(memo) {}
+  EventTemplates(ByteWindow& window, ReaderTables& tables, MemoTable& memo, int64_t max_memory_bytes)
+      : window_(window), tables_(tables), memo_(memo), max_memory_bytes_(max_memory_bytes) {}
 
   // The machine is at an event's first byte, EMPTY_DICT, which the window has just passed.
   void begin_event(size_t stack_position) {
@@ -123,6 +123,7 @@ class EventTemplates {
   ByteWindow& window_;
   ReaderTables& tables_;
   MemoTable& memo_;
+  int64_t max_memory_bytes_;
   StackBytes stack_bytes_{tables_, memo_};
   std::vector<EventTemplate> shapes_;
   size_t current_ = 0;

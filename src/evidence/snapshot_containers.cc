@@ -119,7 +119,8 @@ bool SnapshotMachine::join_list(size_t position) {
   if (position < 2 || stack_[position - 1].kind != SlotKind::mark || stack_[position - 2].kind != SlotKind::list) {
     return true;
   }
-  append_item(builders_[stack_[position - 2].index], stack_[position]);
+  joined_ = stack_[position];
+  append_item(builders_[stack_[position - 2].index], joined_);
   stack_.resize(position);
   return !error_.has_value();
 }
@@ -142,6 +143,7 @@ void SnapshotMachine::append_item(Builder& list, Slot item) {
       return;
     case SlotKind::trace:
     case SlotKind::stack: return append_trace(list, item);
+    case SlotKind::opaque: return;  // an event that could not be read, say; the others decide what the list is
     default:
       if (list.content == ListContent::empty) list.content = ListContent::other;
       if (list.content == ListContent::other) return;

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace oomscope {
 
 SnapshotMachine::SnapshotMachine(ByteWindow& window, ReaderTables& tables, const MachineOptions& options)
-    : window_(window), tables_(tables), options_(options), tokens_(window), templates_(window, tables, memo_) {}
+    : window_(window),
+      tables_(tables),
+      options_(options),
+      tokens_(window),
+      templates_(window, tables, memo_, options.max_memory_bytes) {}
 
 Result<Done> SnapshotMachine::run() {
   Token token;
@@ -24,6 +29,13 @@ Result<Done> SnapshotMachine::run() {
 }
 
 bool SnapshotMachine::apply(const Token& token) {
+  // TorchScript's pickler memoises after SETITEMS, when the row may have left the stack already.
+  Slot joined = std::exchange(joined_, Slot{.kind = SlotKind::mark});
+  bool is_put = token.kind == TokenKind::put || token.kind == TokenKind::memoize;
+  if (is_put && joined.kind != SlotKind::mark) {
+    uint64_t index = token.kind == TokenKind::put ? token.bits : memo_.next_index();
+    return check_memo_index(index) && (remember(static_cast<uint32_t>(index), joined, true), true);
+  }
   switch (token.kind) {
     case TokenKind::integer:
       return push(Slot{.kind = SlotKind::integer,
@@ -97,15 +109,17 @@ bool SnapshotMachine::refuse_limit(const char* what, int64_t limit) {
 }
 
 // Called once a window (256 KiB): no opcode adds more than some dozen bytes per byte of its own, memo indices apart.
+// Growing a table holds the old one while it copies, so the small ones together may have half of the limit; a trace
+// grows one column at a time, and three quarters leave room for that.
 bool SnapshotMachine::check_memory() {
-  int64_t bytes = tables_.memory_bytes() + memo_.memory_bytes() + templates_.memory_bytes() +
+  int64_t small = tables_.other_bytes() + memo_.memory_bytes() + templates_.memory_bytes() +
                   static_cast<int64_t>(stack_.capacity() * sizeof(Slot) + marks_.capacity() * sizeof(uint32_t) +
                                        builders_.capacity() * sizeof(Builder) + boxed_.capacity() * sizeof(Slot) +
                                        free_builders_.capacity() * sizeof(uint32_t)) +
                   builder_items_ * static_cast<int64_t>(2 * sizeof(Slot));
-  // Growing doubles a table and holds the old one while it copies.
-  if (bytes > options_.max_memory_bytes / 2) return refuse_limit("bytes of memory needed", options_.max_memory_bytes / 2);
-  return true;
+  int64_t limit = options_.max_memory_bytes;
+  if (small <= limit / 2 && small + tables_.trace_bytes() <= limit / 4 * 3) return true;
+  return refuse_limit("bytes of memory needed to read it", limit);
 }
 
 bool SnapshotMachine::push(Slot slot) {
@@ -195,8 +209,7 @@ void SnapshotMachine::remember(uint32_t memo_index, Slot slot, bool is_new) {
   }
 }
 
-bool SnapshotMachine::memoize(uint64_t index) {
-  if (stack_.empty() || stack_.back().kind == SlotKind::mark) return tokens_.fail("nothing to memoise");
+bool SnapshotMachine::check_memo_index(uint64_t index) {
   // Every memoised object took at least a byte of the file, so a larger index is no numbering of objects.
   if (index > tokens_.token_offset_bytes() + 1024) {
     return tokens_.fail("memo index " + std::to_string(index) + " is larger than the file so far");
@@ -204,6 +217,12 @@ bool SnapshotMachine::memoize(uint64_t index) {
   if (static_cast<int64_t>((index + 1) * sizeof(uint32_t)) > options_.max_memory_bytes / 4) {
     return refuse_limit("bytes of memory needed for the memo", options_.max_memory_bytes / 4);
   }
+  return true;
+}
+
+bool SnapshotMachine::memoize(uint64_t index) {
+  if (stack_.empty() || stack_.back().kind == SlotKind::mark) return tokens_.fail("nothing to memoise");
+  if (!check_memo_index(index)) return false;
   Slot top = stack_.back();
   remember(static_cast<uint32_t>(index), top, true);
   if (top.is_builder()) {

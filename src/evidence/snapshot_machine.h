@@ -81,6 +81,7 @@ class SnapshotMachine {
   bool push_builder(bool is_dict);
   bool pop();
   bool pop_mark();
+  bool check_memo_index(uint64_t index);
   bool memoize(uint64_t index);
   bool get(uint64_t index);
   bool get_building(uint32_t memo_index, uint32_t builder_index);
@@ -120,6 +121,7 @@ class SnapshotMachine {
   std::vector<Slot> boxed_;
   MemoTable memo_;
   int64_t builder_items_ = 0;
+  Slot joined_{.kind = SlotKind::mark};  // the row that the last opcode moved into its list; a mark: none
   std::optional<Error> error_;
   bool stopped_ = false;
 };

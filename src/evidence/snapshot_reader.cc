@@ -90,6 +90,11 @@ std::string at_byte(const std::string& name, uint64_t offset_bytes) {
   return name + ", byte " + std::to_string(offset_bytes);
 }
 
+bool is_empty(const Snapshot& snapshot) {
+  return snapshot.segments.empty() &&
+         std::ranges::all_of(snapshot.traces, [](const Trace& trace) { return trace.size_events() == 0; });
+}
+
 Result<Snapshot> decode(ByteSource& source, const std::string& name, const SnapshotReadOptions& options) {
   ByteWindow window(source);
   ReaderTables tables;
@@ -105,10 +110,11 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
   SnapshotMachine::Top top = machine.take_top();
   Result<Snapshot> snapshot = assemble_snapshot(tables, top);
   const std::optional<Damage>& damage = machine.damage();
-  if (!snapshot.has_value()) {
-    Error error = std::move(snapshot.error());
+  bool is_lost = damage.has_value() && (!snapshot.has_value() || is_empty(*snapshot));
+  if (!snapshot.has_value() || is_lost) {
+    Error error = is_lost ? Error{} : std::move(snapshot.error());
     error.where = name;
-    if (damage.has_value()) {
+    if (is_lost) {
       error = Error{"snapshot-damaged", damage->what + ", before any segment or event", at_byte(name, damage->offset_bytes),
                     "copy the file again; a dump that was interrupted cannot be read"};
     }

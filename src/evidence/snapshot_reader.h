@@ -17,7 +17,7 @@
 namespace oomscope {
 
 struct SnapshotReadOptions {
-  // Of the reader's tables, the room for their growth included.
+  // The reader's tables stay below this, the room for their growth included.
   int64_t max_memory_bytes = int64_t{2} << 30;
   // The fast path for repeated events; off only to test that it changes nothing.
   bool use_template = true;

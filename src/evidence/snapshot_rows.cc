@@ -260,10 +260,15 @@ uint32_t intern_pair(ReaderTables& tables, PoolId pair) {
   return found->second;
 }
 
-int64_t ReaderTables::memory_bytes() const {
+int64_t ReaderTables::trace_bytes() const {
+  int64_t bytes = 0;
+  for (const std::unique_ptr<TraceBuilder>& trace : traces) bytes += trace->memory_bytes();
+  return bytes;
+}
+
+int64_t ReaderTables::other_bytes() const {
   constexpr int64_t kMapNodeBytes = 80;
   int64_t bytes = stacks.memory_bytes();
-  for (const std::unique_ptr<TraceBuilder>& trace : traces) bytes += trace->memory_bytes();
   bytes += static_cast<int64_t>(snapshot.segments.capacity() * sizeof(SnapshotSegment) +
                                 snapshot.blocks.capacity() * sizeof(SnapshotBlock) +
                                 snapshot.annotations.capacity() * sizeof(Annotation)) + text_bytes +

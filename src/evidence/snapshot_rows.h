@@ -42,7 +42,8 @@ struct ReaderTables {
   int64_t text_bytes = 0;  // memory of snapshot.strings, about
 
   static constexpr uint32_t kNoTrace = UINT32_MAX;
-  [[nodiscard]] int64_t memory_bytes() const;
+  [[nodiscard]] int64_t trace_bytes() const;
+  [[nodiscard]] int64_t other_bytes() const;
 };
 
 enum class RowKind : uint8_t { unknown, frame, event, segment, block, history, annotation };

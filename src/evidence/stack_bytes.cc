@@ -11,6 +11,8 @@ namespace {
 constexpr uint64_t kPrime = 0x9e3779b97f4a7c15U;
 constexpr uint8_t kGet = static_cast<uint8_t>(Opcode::binget);
 constexpr uint8_t kLongGet = static_cast<uint8_t>(Opcode::long_binget);
+// The event must end behind its stack, so that no stack is made for an event that will not match.
+constexpr uint8_t kEventEnd = static_cast<uint8_t>(Opcode::setitems);
 
 }  // namespace
 
@@ -23,7 +25,7 @@ const uint8_t* StackBytes::find(const uint8_t* cursor, const uint8_t* end, Stack
     hash ^= hash >> 32;
     at += is_long ? 5 : 2;
   }
-  if (at >= end || *at != static_cast<uint8_t>(Opcode::appends)) return nullptr;
+  if (end - at < 2 || at[0] != static_cast<uint8_t>(Opcode::appends) || at[1] != kEventEnd) return nullptr;
   ++at;
   std::span<const uint8_t> bytes(cursor, at);
   size_t mask = slots_.size() - 1;
@@ -70,11 +72,11 @@ bool StackBytes::add(std::span<const uint8_t> bytes, uint64_t hash, size_t slot)
 }
 
 const uint8_t* StackBytes::read_single(const uint8_t* cursor, const uint8_t* end, StackId& stack) {
-  if (end - cursor < 6) return nullptr;
+  if (end - cursor < 7) return nullptr;
   bool is_long = *cursor == kLongGet;
   uint32_t index = is_long ? load_u32(cursor + 1) : cursor[1];
   const uint8_t* at = cursor + (is_long ? 5 : 2);
-  if (*at != static_cast<uint8_t>(Opcode::append)) return nullptr;
+  if (at[0] != static_cast<uint8_t>(Opcode::append) || at[1] != kEventEnd) return nullptr;
   if (!memo_.has(index) || memo_.get(index).tag() != MemoTag::frame) return nullptr;
   uint32_t frame = memo_.get(index).index();
   stack = tables_.stacks.intern_stack({&frame, 1});

@@ -15,7 +15,8 @@ class StackBytes {
  public:
   StackBytes(ReaderTables& tables, MemoTable& memo) : tables_(tables), memo_(memo), slots_(1024, 0) {}
 
-  // `cursor` is behind the MARK of a list: reads memo-gets of frames up to and with APPENDS. nullptr: something else.
+  // `cursor` is behind the MARK of a list: reads memo-gets of frames up to and with APPENDS; SETITEMS must
+  // follow. nullptr: something else.
   const uint8_t* read(const uint8_t* cursor, const uint8_t* end, StackId& stack) {
     uint32_t next = entries_[last_].next;
     const Entry& guess = entries_[next];

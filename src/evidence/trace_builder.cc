@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstdint>
 
 namespace oomscope {
@@ -69,13 +68,13 @@ void TraceBuilder::reserve(size_t events) {
 }
 
 int64_t TraceBuilder::memory_bytes() const {
-  size_t per_event = trace_.action.capacity() * sizeof(Action) + trace_.addr.capacity() * sizeof(uint64_t) +
-                     trace_.size.capacity() * sizeof(int64_t) + trace_.stream_index.capacity() * sizeof(uint32_t) +
-                     trace_.stack.capacity() * sizeof(StackId) + trace_.time_us.capacity() * sizeof(int64_t) +
-                     trace_.pool.capacity() * sizeof(PoolId) + trace_.forced.capacity() * sizeof(uint32_t);
-  size_t sparse = (trace_.compile_context.values.capacity() + trace_.user_metadata.values.capacity()) * sizeof(StringId);
-  size_t streams = trace_.streams.capacity() * sizeof(StreamId) + stream_indices_.size() * 48;
-  return static_cast<int64_t>(sizeof(TraceBuilder) + per_event + sparse + streams);
+  constexpr size_t kMapNodeBytes = 64;
+  size_t bytes = sizeof(TraceBuilder) + size_events() * kBytesPerEvent + trace_.pool.capacity() * sizeof(PoolId) +
+                 trace_.forced.capacity() * sizeof(uint32_t) +
+                 trace_.compile_context.values.capacity() * sizeof(StringId) +
+                 trace_.user_metadata.values.capacity() * sizeof(StringId) +
+                 trace_.streams.capacity() * (sizeof(StreamId) + kMapNodeBytes);
+  return static_cast<int64_t>(bytes);
 }
 
 }  // namespace oomscope

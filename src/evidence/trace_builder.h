@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
+#include <map>
 #include <vector>
 
 #include "types/snapshot.h"
@@ -34,11 +34,13 @@ class TraceBuilder {
   [[nodiscard]] Trace& trace() { return trace_; }
   [[nodiscard]] size_t size_events() const { return trace_.action.size(); }
   [[nodiscard]] size_t capacity_events() const { return trace_.addr.capacity(); }
+  // Of what is written: reserved room costs nothing until it is touched.
   [[nodiscard]] int64_t memory_bytes() const;
+  static constexpr size_t kBytesPerEvent = 33;
 
  private:
   Trace trace_;
-  std::unordered_map<uint64_t, uint32_t> stream_indices_;
+  std::map<uint64_t, uint32_t> stream_indices_;  // ordered: hostile handles cannot make it slow
 };
 
 // The value of `count` events in a column that is constant for most files.

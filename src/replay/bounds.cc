@@ -18,9 +18,9 @@
 // and 20 MiB pages for larger ones (kSmallBuffer and kLargeBuffer in c10/cuda/CUDACachingAllocator.cpp). An allocator
 // that maps pages of one size and shares them freely is the case of a single group: the floor rounded up to a page.
 //
-// Left out: more is provable, because two live allocations that never move can share a page only when a page border
-// lies inside or between them at the same distance for good. That needs a search as hard as packing itself; on the
-// recordings the best packing lies within 1 % of the floor, so that is the most such a search could add.
+// Left out: more is provable for allocators that never move data, since what shares a page with a live allocation is
+// then fixed for its life. Such a bound needs a search as hard as packing itself, and could add little on recordings
+// whose best packing lies within 1 % of the floor.
 //
 // Cost: linear in lifetimes and times; n log n if times are sparse. 64-bit sums are checked.
 #include "replay/bounds.h"

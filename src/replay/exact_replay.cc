@@ -206,13 +206,15 @@ void ExactReplay::handle_free(uint32_t event) {
 }
 
 void ExactReplay::handle_oom(uint32_t event) {
+  const PoolId pool = pool_of_request(event);
+  oom_pools_.push_back(pool);
   if (prefix_begin_ != kNoEvent) {
     resolve_prefix_before_call(event, true);
   } else {
     device_->open(event, event);
   }
   // The entry has the rounded size, which rounds to itself.
-  Block* block = allocator_->malloc_in_pool(trace_.size[event], trace_.stream(event), pool_of_request(event));
+  Block* block = allocator_->malloc_in_pool(trace_.size[event], trace_.stream(event), pool);
   finish_prefix(event);
   counts_.driver_total += 1;
   if (block != nullptr) {

@@ -69,6 +69,8 @@ class ExactReplay {
   [[nodiscard]] const std::optional<Difference>& first_difference() const { return first_difference_; }
   [[nodiscard]] int64_t differences() const { return differences_; }
   [[nodiscard]] const std::vector<ExplicitRelease>& explicit_releases() const { return explicit_releases_; }
+  // Of every oom entry so far, the pool that its request was for.
+  [[nodiscard]] const std::vector<PoolId>& oom_pools() const { return oom_pools_; }
   [[nodiscard]] int64_t own_release_bursts() const { return own_release_bursts_; }
   // Explicit releases whose stack does not show an empty_cache call.
   [[nodiscard]] int64_t unexplained_releases() const { return unexplained_releases_; }
@@ -117,6 +119,7 @@ class ExactReplay {
   std::optional<Difference> first_difference_;
   int64_t differences_ = 0;
   std::vector<ExplicitRelease> explicit_releases_;
+  std::vector<PoolId> oom_pools_;
   int64_t own_release_bursts_ = 0;
   int64_t unexplained_releases_ = 0;
   Peak peak_allocated_;

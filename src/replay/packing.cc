@@ -4,16 +4,17 @@
 // but not sideways. Stack them without overlap as low as possible. It is NP-complete. Real training runs are kind:
 // the floor is nearly always reached within a percent, but by no single simple rule.
 //
-// What we do, each step only while work is left and the floor is not reached (then nothing lower exists):
-//   1. Parameters and optimizer states live for (almost) the whole recording. They are neighbours of everything, half
-//   to nine
-//      tenths of all pairs, and have no freedom worth having. They are stacked at the bottom and taken out, if
-//      the rest then still has a floor that adds up to the floor of all (see Note [Pinning is free]).
-//   2. Best fit in time order (packing_start.cc). Linear, nearly; reaches the floor on many steady recordings.
-//   3. Greedy by size, by area, by duration, where the number of pairs allows.
-//   4. Ejection search (packing_repair.cc) from the best of these: first for the floor itself, then, failing
-//      that, halving the distance between the lowest height not reached and the best; then again with more work, other
-//      ties, other weights and another start.
+// What we do, each step only while work is left and the floor is not (nearly) reached:
+//   1. Best fit in time order (packing_start.cc). Nearly linear, costs no work units, and reaches the floor on many
+//      steady recordings.
+//   2. Parameters and optimizer states live for most of the recording. They are neighbours of everything, half to nine
+//      tenths of all pairs, and have little freedom worth having. If the others have a floor that adds up to the floor
+//      of all, we also search with them pinned: stacked at the bottom and taken out (see Note [Pinning is free]). Both
+//      searches run; the one that starts lower gets two thirds of the work.
+//   3. Greedy by size, by duration, by area, where the number of pairs allows.
+//   4. Ejection search (packing_repair.cc) from the best of these: first for the floor itself, then, failing that,
+//      halving the distance between the highest target not reached and the best; then again with more work, other
+//      ties, other weights and, every other time, from the second best.
 //
 //       best so far ----+------------------------------ height
 //                       |        3. reached: new best
@@ -22,20 +23,20 @@
 //
 // Note [Pinning is free]
 // Let P be the pinned items with sum B, R the rest with floor F_R. Any packing of R of height h gives one of all of
-// height B + h. We pin only where B + F_R equals the floor of all, so a rest packed to its own floor is still an
-// optimal packing of all. What can be lost is freedom: a height between may become unreachable. So small problems are
-// not pinned.
+// height B + h. We pin only where B + F_R equals the floor of all, so a rest packed to its own floor is an optimal
+// packing of all. What can be lost is freedom: a height between may become unreachable. So the search without
+// pinning runs too, and small problems are never pinned.
 //
-// Worked example: A 2 units in [0,2), B 1 in [0,4), C 3 in [2,4). Floor 4. Nothing is pinned (the problem is small).
-// Time order gives 6, by size gives 4: done. packing_start.cc draws both.
+// Worked example: A 2 units in [0,2), B 1 in [0,4), C 3 in [2,4). The floor is 4. Nothing is pinned (the problem is
+// small). Time order gives 6, by size gives 4, which is the floor: done. packing_start.cc draws both.
 //
-// Cost: step 2 is n log n. Steps 3 and 4 obey options.work_units and never exceed it by more than one item's
-// neighbours. Memory is about 100 bytes a lifetime.
+// Cost: step 1 is n log n. Steps 3 and 4 obey options.work_units and exceed it by one pass over the items at most.
+// Memory is about 150 bytes a lifetime.
 //
-// Left out: exact search (branch and bound over canonical placements, as MiniMalloc does) would close the last
-// percents of a few hundred tightly packed items, which is what on-chip memories need; see docs/packing.md for how far
-// we stay off there. Bundling small items into boxes (as idealloc and the approximation proofs do) would save pairs in
-// recordings of millions; time order serves there.
+// Left out: exact search (branch and bound over canonical placements, as MiniMalloc does) would close the last percents
+// of a few hundred tightly packed items, which is what on-chip memories need; docs/packing.md tells how far we stay
+// off there. Bundling small items into boxes (as idealloc and the approximation proofs do) would save pairs where
+// hundreds of thousands of unlike allocations meet; there only steps 1 and a little of 4 are affordable.
 #include "replay/packing.h"
 
 #include <algorithm>

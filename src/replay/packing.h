@@ -14,7 +14,7 @@ namespace oomscope {
 // A work unit is one neighbour looked at, 20 to 50 ns. Effort is counted in units, never in time, so that the same
 // input gives the same bytes on every machine. The first placement costs no units and is always made.
 inline constexpr int64_t kQuickPackingWork = 12'000'000;
-inline constexpr int64_t kThoroughPackingWork = 150'000'000;
+inline constexpr int64_t kThoroughPackingWork = 60'000'000;
 
 struct PackingOptions {
   int64_t work_units = kQuickPackingWork;

@@ -120,9 +120,8 @@ class StreamBuilder {
         add(RequestKind::failed, static_cast<uint32_t>(out_.failures.size()));
         out_.failures.push_back(RequestStream::Failure{.event = event,
                                                        .size = trace_.size[event],
-                                                       .place = {trace_.stream(event), PoolId{}},
+                                                       .place = {trace_.stream(event), v_.replay->oom_pools()[out_.failures.size()]},
                                                        .last = false});
-        if (!trace_.pool.empty()) out_.failures.back().place.pool = trace_.pool[event];
         break;
       }
       default: break;

@@ -1,0 +1,34 @@
+#include "analysis/free_space.h"
+
+#include <algorithm>
+
+namespace oomscope {
+
+FreeSpace free_space_for(const CachingAllocator& allocator, int64_t size_bytes, StreamId stream, PoolId pool) {
+  FreeSpace space;
+  const int64_t max_split = allocator.settings().max_split_size_bytes;
+  const bool small = is_small(size_bytes);
+  for (const Segment* segment : allocator.segments()) {
+    const BlockPool& owner = *segment->pool;
+    const PoolId id = owner.owner == nullptr ? PoolId{} : owner.owner->id;
+    for (const Block* block = segment->first; block != nullptr; block = block->next) {
+      if (!block->mapped || !block->is_idle()) continue;
+      if (id != pool) {
+        space.private_pool_bytes += block->size;
+      } else if (segment->stream != stream) {
+        space.other_stream_bytes += block->size;
+      } else if (owner.is_small != small) {
+        space.other_class_bytes += block->size;
+      } else if (size_bytes < max_split && block->size >= max_split) {
+        space.oversize_bytes += block->size;
+      } else {
+        space.usable_bytes += block->size;
+        space.usable_pieces += 1;
+        space.largest_usable_bytes = std::max(space.largest_usable_bytes, block->size);
+      }
+    }
+  }
+  return space;
+}
+
+}  // namespace oomscope

@@ -1,0 +1,262 @@
+#include "analysis/show.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "analysis/user_code.h"
+#include "base/bytes_text.h"
+
+namespace oomscope {
+namespace {
+
+constexpr size_t kCurvePoints = 512;
+
+class StateView {
+ public:
+  StateView(const Verification& verification, GroupBy by)
+      : verification_(verification), timeline_(verification.timeline), trace_(timeline_.trace()), by_(by) {}
+
+  Result<Shown> run(Moment moment, int64_t event) {
+    OOM_TRY(shown_.event, find_event(moment, event));
+    const uint32_t events = static_cast<uint32_t>(trace_.size_events());
+    const char* name = moment == Moment::peak ? "peak" : moment == Moment::end ? "end" : moment == Moment::oom ? "oom" : "event";
+    shown_.at = events == 0 ? "end (no history)"
+                            : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
+    fill_peaks(events);
+    collect();
+    walk_reserved_and_curve();
+    shown_.caveats = timeline_.snapshot->caveats;
+    shown_.caveats.insert(shown_.caveats.end(), verification_.caveats.begin(), verification_.caveats.end());
+    return std::move(shown_);
+  }
+
+ private:
+  Result<uint32_t> find_event(Moment moment, int64_t event) const {
+    const uint32_t events = static_cast<uint32_t>(trace_.size_events());
+    switch (moment) {
+      case Moment::peak: return verification_.replay->peak_allocated().event;
+      case Moment::end: return events == 0 ? 0 : events - 1;
+      case Moment::oom:
+        for (uint32_t i = events; i-- > 0;) {
+          if (trace_.action[i] == Action::oom) return i;
+        }
+        return Error{.code = "no-oom-event", .what = "the recording has no failed request", .where = "--at oom", .hint = "oomscope show SNAPSHOT --at peak"};
+      case Moment::event:
+        if (event < static_cast<int64_t>(events)) return static_cast<uint32_t>(event);
+        return Error{.code = "event-out-of-range",
+                     .what = fmt::format("the recording has events 0 to {}", static_cast<int64_t>(events) - 1),
+                     .where = fmt::format("--at {}", event),
+                     .hint = "oomscope show SNAPSHOT --at end"};
+    }
+    return 0U;
+  }
+
+  void fill_peaks(uint32_t events) {
+    shown_.totals.events = events;
+    shown_.totals.peak_allocated = verification_.replay->peak_allocated().bytes;
+    shown_.totals.peak_reserved = verification_.replay->peak_reserved().bytes;
+    shown_.totals.peak_requested = verification_.replay->peak_requested().bytes;
+  }
+
+  // Live right after the event?
+  [[nodiscard]] bool live(const Allocation& allocation) const {
+    if (allocation.size == 0) return false;
+    const bool begun = allocation.begin == kNoEvent || allocation.begin <= shown_.event;
+    return begun && (allocation.free_completed == kNoEvent || allocation.free_completed > shown_.event);
+  }
+
+  void collect() {
+    std::unordered_map<uint64_t, ShowRow> groups;
+    for (const Allocation& allocation : timeline_.allocations) {
+      if (!live(allocation)) continue;
+      shown_.totals.active += allocation.size;
+      shown_.totals.requested += allocation.requested;
+      if (allocation.free_requested == kNoEvent || allocation.free_requested > shown_.event) {
+        shown_.totals.allocated += allocation.size;
+      }
+      ShowRow& row = groups[key_of(allocation)];
+      row.bytes += allocation.size;
+      row.count += 1;
+    }
+    // Different stacks can share the user's line: group once more by what is printed.
+    std::map<std::string, ShowRow> by_text;
+    for (const auto& [key, group] : groups) {
+      ShowRow& row = by_text[text_of(key)];
+      row.bytes += group.bytes;
+      row.count += group.count;
+      row.user_code = by_ != GroupBy::stack || is_user_code(static_cast<StackId>(key));
+    }
+    for (auto& [text, row] : by_text) {
+      row.key = text;
+      shown_.rows.push_back(row);
+    }
+    std::stable_sort(shown_.rows.begin(), shown_.rows.end(),
+                     [](const ShowRow& a, const ShowRow& b) { return a.bytes > b.bytes; });
+  }
+
+  [[nodiscard]] uint64_t key_of(const Allocation& allocation) const {
+    switch (by_) {
+      case GroupBy::stack: return static_cast<uint64_t>(allocation.stack);
+      case GroupBy::size: return static_cast<uint64_t>(allocation.requested);
+      case GroupBy::stream: return allocation.stream_index;
+      case GroupBy::segment: return segment_of(allocation.address);
+    }
+    return 0;
+  }
+
+  [[nodiscard]] uint64_t segment_of(uint64_t address) const {
+    const std::vector<SnapshotSegment>& segments = timeline_.snapshot->segments;
+    for (const SnapshotSegment& segment : segments) {
+      if (address - segment.address < static_cast<uint64_t>(segment.total_size)) return segment.address;
+    }
+    return 0;
+  }
+
+  [[nodiscard]] bool is_user_code(StackId stack) const {
+    const std::optional<Frame> frame = user_frame(*timeline_.snapshot, stack);
+    return frame && !is_library_frame(*timeline_.snapshot, *frame);
+  }
+
+  [[nodiscard]] std::string text_of(uint64_t key) const {
+    switch (by_) {
+      case GroupBy::stack: return site_text(*timeline_.snapshot, static_cast<StackId>(key));
+      case GroupBy::size: return format_bytes(static_cast<int64_t>(key));
+      case GroupBy::stream:
+        return key < trace_.streams.size() ? fmt::format("stream {}", static_cast<uint64_t>(trace_.streams[key])) : "stream unknown";
+      case GroupBy::segment: return key == 0 ? "(segment given back before the end)" : fmt::format("{:#x}", key);
+    }
+    return "";
+  }
+
+  // Reserved bytes from the driver events, and allocated bytes over time for the curve.
+  void walk_reserved_and_curve() {
+    int64_t reserved = 0;
+    int64_t allocated = 0;
+    for (const StartSegment& segment : timeline_.start) {
+      for (const StartBlock& block : segment.blocks) {
+        if (block.state != StartState::unmapped) reserved += block.size;
+        if (block.state == StartState::allocated) allocated += block.size;
+      }
+    }
+    const size_t events = trace_.size_events();
+    shown_.totals.reserved = reserved;
+    if (events == 0) return;
+    const size_t points = std::min(events, kCurvePoints);
+    shown_.allocated_curve.assign(points, 0.0);
+    size_t point = 0;
+    size_t next_point_at = events / points;
+    for (size_t i = 0; i < events; ++i) {
+      if (i >= next_point_at && point + 1 < points) {
+        ++point;
+        next_point_at = (point + 1) * events / points;
+        shown_.allocated_curve[point] = static_cast<double>(allocated);
+      }
+      switch (trace_.action[i]) {
+        case Action::alloc: allocated += size_of(i); break;
+        case Action::free_requested: allocated -= size_of(i); break;
+        case Action::segment_alloc:
+        case Action::segment_map:
+          if (i <= shown_.event) shown_.totals.reserved += trace_.size[i];
+          break;
+        case Action::segment_free:
+        case Action::segment_unmap:
+          if (i <= shown_.event) shown_.totals.reserved -= trace_.size[i];
+          break;
+        default: break;
+      }
+      double& value = shown_.allocated_curve[point];
+      if (static_cast<double>(allocated) > value) value = static_cast<double>(allocated);
+    }
+  }
+
+  [[nodiscard]] int64_t size_of(size_t event) const {
+    const uint32_t id = timeline_.allocation_of[event];
+    return id == kNoAllocation ? 0 : timeline_.allocations[id].size;
+  }
+
+  const Verification& verification_;
+  const Timeline& timeline_;
+  const Trace& trace_;
+  GroupBy by_;
+  Shown shown_;
+};
+
+constexpr size_t kMapCells = 32;
+
+std::string cells_of(const Block* first, const Block* end, uint64_t address, int64_t size) {
+  std::vector<int64_t> used(kMapCells, 0);
+  const uint64_t cell = std::max<uint64_t>((static_cast<uint64_t>(size) + kMapCells - 1) / kMapCells, 1);
+  for (const Block* block = first; block != end; block = block->next) {
+    if (block->is_idle()) continue;
+    uint64_t at = block->address - address;
+    const uint64_t until = at + static_cast<uint64_t>(block->size);
+    while (at < until) {
+      const uint64_t cell_end = std::min((at / cell + 1) * cell, until);
+      used[static_cast<size_t>(at / cell)] += static_cast<int64_t>(cell_end - at);
+      at = cell_end;
+    }
+  }
+  std::string map;
+  for (size_t i = 0; i < kMapCells && i * cell < static_cast<uint64_t>(size); ++i) {
+    const int64_t room = static_cast<int64_t>(std::min<uint64_t>(cell, static_cast<uint64_t>(size) - i * cell));
+    map += used[i] == 0 ? '.' : used[i] >= room ? '#' : '+';
+  }
+  return map;
+}
+
+}  // namespace
+
+Result<Shown> show_state(const Verification& verification, Moment moment, int64_t event, GroupBy by) {
+  return StateView(verification, by).run(moment, event);
+}
+
+std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t event) {
+  Timeline timeline = verification.timeline;
+  const uint32_t events = static_cast<uint32_t>(timeline.trace().size_events());
+  ExactReplay replay(timeline, verification.config);
+  replay.run(std::min(event + 1, events));
+  std::vector<SegmentHarm> segments;
+  for (const Segment* segment : replay.allocator().segments()) {
+    // An expandable range is shown run by run, as snapshots do.
+    for (const Block* block = segment->first; block != nullptr;) {
+      if (!block->mapped) {
+        block = block->next;
+        continue;
+      }
+      SegmentHarm harm{.address = block->address, .size = 0, .free_bytes = 0, .live_blocks = 0, .smallest_live = 0, .smallest_site = "", .map = "", .pool = segment->pool->is_small ? "small" : "large"};
+      const Block* first = block;
+      uint32_t smallest = kNoAllocation;
+      for (; block != nullptr && block->mapped; block = block->next) {
+        harm.size += block->size;
+        if (block->is_idle()) {
+          harm.free_bytes += block->size;
+          continue;
+        }
+        harm.live_blocks += 1;
+        if (harm.smallest_live == 0 || block->size < harm.smallest_live) {
+          harm.smallest_live = block->size;
+          smallest = static_cast<uint32_t>(block->tag);
+        }
+      }
+      if (harm.live_blocks == 0 || harm.free_bytes == 0) continue;
+      if (smallest < timeline.allocations.size()) {
+        harm.smallest_site = site_text(*timeline.snapshot, timeline.allocations[smallest].stack);
+      }
+      if (static_cast<uint64_t>(segment->stream) != 0) harm.pool += fmt::format(", stream {}", static_cast<uint64_t>(segment->stream));
+      if (segment->pool->owner != nullptr) {
+        harm.pool += fmt::format(", pool ({},{})", segment->pool->owner->id.first, segment->pool->owner->id.second);
+      }
+      harm.map = cells_of(first, block, harm.address, harm.size);
+      segments.push_back(std::move(harm));
+    }
+  }
+  std::sort(segments.begin(), segments.end(), [](const SegmentHarm& a, const SegmentHarm& b) {
+    return a.free_bytes != b.free_bytes ? a.free_bytes > b.free_bytes : a.address < b.address;
+  });
+  return segments;
+}
+
+}  // namespace oomscope

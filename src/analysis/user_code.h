@@ -1,0 +1,24 @@
+// Which line of a stack is the user's own?
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "types/snapshot.h"
+
+namespace oomscope {
+
+// The innermost frame that is neither a library's nor the interpreter's, else the innermost that has a file and a line;
+// empty for a stack without such a frame (backward threads have none).
+[[nodiscard]] std::optional<Frame> user_frame(const Snapshot& snapshot, StackId stack);
+
+// Does the frame belong to an installed package, the standard library or C++?
+[[nodiscard]] bool is_library_frame(const Snapshot& snapshot, const Frame& frame);
+
+// "train.py:88 forward"; the folder is left out. Generated files keep a recognisable name.
+[[nodiscard]] std::string frame_text(const Snapshot& snapshot, const Frame& frame);
+
+// frame_text of the user's frame, or "(no Python frames)".
+[[nodiscard]] std::string site_text(const Snapshot& snapshot, StackId stack);
+
+}  // namespace oomscope

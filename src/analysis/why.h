@@ -1,0 +1,88 @@
+// Why did it run out, and what would have made it fit? For one device of one snapshot.
+//
+// In two stages, so that the first sentence need not wait for the replays: diagnose() tells from the exact replay what
+// failed and where the memory was; find_changes() replays the recording under other settings.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/free_space.h"
+#include "base/caveat.h"
+#include "base/result.h"
+#include "replay/sweep.h"
+#include "replay/verdict.h"
+#include "replay/verify.h"
+#include "types/kind.h"
+
+namespace oomscope {
+
+struct WhyOptions {
+  std::optional<int64_t> cap_bytes;   // the limit the job ran under, if known
+  std::optional<int64_t> card_bytes;  // the whole card, if known
+  std::optional<RuleSet> rules;
+  int threads = 1;
+  std::function<void(size_t done, size_t total)> progress;
+};
+
+enum class Confidence : uint8_t { high, medium, low };
+[[nodiscard]] const char* name_of(Confidence confidence);
+
+// One row of the balance. Rows sum to the balance's total.
+struct BalanceRow {
+  std::string name;
+  std::optional<int64_t> bytes;  // empty: unknown, and not in the total
+  std::string source;            // where the number is from
+  bool is_outside = false;       // not of this process's allocator: free on the card, context, others
+};
+
+// The moment that the diagnosis is about: the request that failed, or the peak.
+struct Instant {
+  bool failed = false;
+  uint32_t event = 0;
+  int64_t request_bytes = 0;      // rounded; 0 at a peak
+  int64_t alloc_bytes = 0;        // what the driver was asked for
+  int64_t device_free_bytes = 0;  // of an oom entry
+  StackId stack = StackId::none;
+  int64_t requested_bytes = 0;    // live then, as requested
+  int64_t allocated_bytes = 0;
+  int64_t reserved_bytes = 0;
+  int64_t active_bytes = 0;       // allocated and waiting for other streams
+};
+
+struct Diagnosis {
+  std::unique_ptr<Verification> verification;
+  Kind kind = Kind::gpu_oom;
+  Confidence confidence = Confidence::high;
+  Instant instant;
+  Capacity capacity;               // at a failure; at a peak zero unless a limit is known
+  FreeSpace free_space;            // at the instant
+  int64_t floor_bytes = 0;         // most requested bytes ever live at once, the failed request included
+  int64_t missing_bytes = 0;       // capacity: at least so much was missing,
+  int64_t missing_at_most_bytes = 0;  // and at most so much, where the limit is known only as a range
+  std::vector<BalanceRow> balance;
+  int64_t balance_total_bytes = 0;
+  std::string sentence;            // why the request failed, or what sets the peak
+  std::string trust;               // how far the recording can be trusted, one line
+  Caveats caveats;
+};
+
+struct Changes {
+  std::optional<int64_t> cap_bytes;   // what the runs were given
+  std::vector<SweepRun> runs;         // best first
+  int64_t recorded_reserved_bytes = 0;
+  int64_t page_floor_bytes = 0;
+  int64_t packing_bytes = 0;
+  std::vector<Verdict> verdicts;      // one a failed request that counts
+  std::string sentence;               // what would have made it fit, or how much less would do
+};
+
+// Errors: device-has-no-events is none: a file without history gets a diagnosis of its segments.
+[[nodiscard]] Result<Diagnosis> diagnose(const Snapshot& snapshot, int32_t device, const WhyOptions& options);
+[[nodiscard]] Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options);
+
+}  // namespace oomscope

@@ -1,0 +1,68 @@
+#include "caching/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace oomscope {
+namespace {
+
+TEST(RuleSets, DefaultIsTheOneProvedOnRecordings) { EXPECT_EQ(default_rule_set().name, "torch-2.11"); }
+
+TEST(RuleSets, AreFoundByNameAndByRelease) {
+  EXPECT_EQ(find_rule_set("torch-2.6")->name, "torch-2.6");
+  EXPECT_EQ(find_rule_set("2.6")->name, "torch-2.6");
+}
+
+TEST(RuleSets, UnknownNameIsNoRuleSet) {
+  EXPECT_FALSE(find_rule_set("torch-9.9").has_value());
+  EXPECT_FALSE(find_rule_set("").has_value());
+}
+
+TEST(RuleSets, HaveDistinctNames) {
+  std::set<std::string_view> names;
+  for (const RuleSet& rules : all_rule_sets()) names.insert(rules.name);
+  EXPECT_EQ(names.size(), all_rule_sets().size());
+}
+
+TEST(RuleSets, TieBreakFollowsTheReleases) {
+  EXPECT_EQ(find_rule_set("2.1")->tie_break, TieBreak::address);
+  EXPECT_EQ(find_rule_set("2.11")->tie_break, TieBreak::address);
+  EXPECT_EQ(find_rule_set("2.12")->tie_break, TieBreak::block_counter);
+  EXPECT_EQ(find_rule_set("2.12-custom")->tie_break, TieBreak::custom_block_counter);
+  EXPECT_EQ(find_rule_set("2.13")->tie_break, TieBreak::segment_counter);
+}
+
+TEST(RuleSets, NewParserCameWithTorch29) {
+  EXPECT_EQ(find_rule_set("2.6")->parser, SettingsParser::torch_2_0);
+  EXPECT_EQ(find_rule_set("2.9")->parser, SettingsParser::unified);
+}
+
+TEST(RuleSets, PrivatePoolsBecameExpandableWithTorch26) {
+  EXPECT_EQ(find_rule_set("2.4")->private_expandable, PrivateExpandable::no);
+  EXPECT_EQ(find_rule_set("2.6")->private_expandable, PrivateExpandable::yes);
+}
+
+TEST(RuleSets, UseOnOomMovedForwardWithTorch210) {
+  EXPECT_EQ(find_rule_set("2.4")->use_on_oom, UseOnOom::never);
+  EXPECT_EQ(find_rule_set("2.9")->use_on_oom, UseOnOom::last);
+  EXPECT_EQ(find_rule_set("2.11")->use_on_oom, UseOnOom::early);
+}
+
+TEST(RuleSets, NewestScopeComesFirstSinceTorch210) {
+  EXPECT_FALSE(find_rule_set("2.9")->newest_scope_first);
+  EXPECT_TRUE(find_rule_set("2.11")->newest_scope_first);
+}
+
+TEST(RuleSets, OnlyACaptureSuspendsSinceTorch213) {
+  EXPECT_FALSE(find_rule_set("2.12")->only_capture_suspends);
+  EXPECT_TRUE(find_rule_set("2.13")->only_capture_suspends);
+}
+
+TEST(RuleSets, CollectionNeedsAFractionBelowOneSinceTorch210) {
+  EXPECT_FALSE(find_rule_set("2.9")->gc_needs_fraction_below_one);
+  EXPECT_TRUE(find_rule_set("2.11")->gc_needs_fraction_below_one);
+}
+
+}  // namespace
+}  // namespace oomscope

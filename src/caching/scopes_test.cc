@@ -1,0 +1,359 @@
+// Private pools, scopes, and the events that guard blocks of several streams.
+#include <gtest/gtest.h>
+
+#include "support/allocator_rig.h"
+
+namespace oomscope {
+namespace {
+
+constexpr uint64_t kFirst = FakeDevice::kFirst;
+constexpr PoolId kOne{.first = 0, .second = 1};
+constexpr PoolId kTwo{.first = 0, .second = 2};
+constexpr PoolId kGraph{.first = 1, .second = 0};
+
+PoolId pool_of(const Block* block) {
+  const PrivatePool* owner = block->segment->pool->owner;
+  return owner == nullptr ? PoolId{} : owner->id;
+}
+
+// --- scopes
+// ------------------------------------------------------------------------------------------------------------
+
+TEST(Scopes, RouteAllocationsToTheirPool) {
+  Rig rig;
+  EXPECT_TRUE(rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false));
+  EXPECT_EQ(pool_of(rig.get(5 * kMiB)), kOne);
+  rig.allocator.end_allocate_to_pool(kOne);
+  EXPECT_EQ(pool_of(rig.get(5 * kMiB)), PoolId{});
+}
+
+TEST(Scopes, WithAStreamServeThatStreamOnly) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+  EXPECT_EQ(pool_of(rig.get(5 * kMiB, 3)), kGraph);
+  EXPECT_EQ(pool_of(rig.get(5 * kMiB, 4)), PoolId{});
+}
+
+TEST(Scopes, NewestDecides) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  rig.allocator.begin_allocate_to_pool(kTwo, std::nullopt, false);
+  EXPECT_EQ(pool_of(rig.get(5 * kMiB)), kTwo);
+}
+
+TEST(Scopes, OldestDecidesUpToTorch29) {
+  Rig rig({.rules = rules_named("2.9")});
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  rig.allocator.begin_allocate_to_pool(kTwo, std::nullopt, false);
+  EXPECT_EQ(pool_of(rig.get(5 * kMiB)), kOne);
+}
+
+TEST(Scopes, OfAPoolCanBeOpenOnce) {
+  Rig rig;
+  EXPECT_TRUE(rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false));
+  EXPECT_FALSE(rig.allocator.begin_allocate_to_pool(kOne, StreamId{1}, false));
+}
+
+// --- use counts
+// --------------------------------------------------------------------------------------------------------
+
+TEST(PrivatePools, StartWithOneReference) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  EXPECT_EQ(rig.allocator.private_pool(kOne).use_count, 1);
+}
+
+TEST(PrivatePools, LaterScopesAddAReference) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  rig.allocator.end_allocate_to_pool(kOne);
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  EXPECT_EQ(rig.allocator.private_pool(kOne).use_count, 2);
+}
+
+TEST(PrivatePools, EndOfAScopeDropsNoReference) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  rig.get(5 * kMiB);
+  rig.allocator.end_allocate_to_pool(kOne);
+  EXPECT_FALSE(rig.allocator.private_pool(kOne).freeable());
+}
+
+TEST(PrivatePools, AreFreeableWithoutReferences) {
+  Rig rig;
+  rig.get_in(kOne, 5 * kMiB);
+  rig.allocator.release_pool(kOne);
+  EXPECT_TRUE(rig.allocator.private_pool(kOne).freeable());
+}
+
+TEST(PrivatePools, CountDriverAllocations) {
+  Rig rig;
+  Block* large = rig.get_in(kOne, 20 * kMiB);
+  rig.get_in(kOne, 512);
+  EXPECT_EQ(rig.allocator.private_pool(kOne).device_allocations, 2);
+  rig.free(large);
+  rig.allocator.release_pool(kOne);
+  rig.allocator.empty_cache();
+  EXPECT_EQ(rig.allocator.private_pool(kOne).device_allocations, 1);
+}
+
+TEST(PrivatePools, EmptiedPoolBeginsAnew) {
+  Rig rig;
+  rig.free(rig.get_in(kOne, 20 * kMiB));
+  rig.allocator.release_pool(kOne);
+  rig.allocator.empty_cache();
+  rig.free(rig.get_in(kOne, 20 * kMiB));
+  EXPECT_FALSE(rig.allocator.private_pool(kOne).freeable());
+}
+
+TEST(PrivatePools, NeverShareBlocksWithTheDefaultPool) {
+  Rig rig;
+  rig.free(rig.get(20 * kMiB));
+  const Block* block = rig.get_in(kOne, 20 * kMiB);
+  EXPECT_NE(block->address, kFirst);
+}
+
+TEST(PrivatePools, CountIntoTheSameStatistics) {
+  Rig rig;
+  rig.get_in(kOne, 20 * kMiB);
+  EXPECT_EQ(rig.stats().reserved_bytes.large.current, 20 * kMiB);
+  EXPECT_EQ(rig.stats().allocation.all.current, 1);
+}
+
+// --- record_stream and events ----------------------------------------------------------------------------------------
+
+// A block of 20 MiB that the given streams used, freed.
+Block* used_and_freed(Rig& rig, const std::vector<uint64_t>& streams) {
+  Block* block = rig.get(20 * kMiB);
+  for (uint64_t stream : streams) rig.allocator.record_stream(block, StreamId{stream});
+  rig.free(block);
+  return block;
+}
+
+TEST(RecordStream, TakesEffectAtTheFree) {
+  Rig rig;
+  Block* block = rig.get(20 * kMiB);
+  rig.allocator.record_stream(block, StreamId{1});
+  EXPECT_TRUE(rig.device.events.empty());
+  rig.free(block);
+  EXPECT_EQ(rig.device.events.size(), 1u);
+}
+
+TEST(RecordStream, OfTheBlocksOwnStreamIsIgnored) {
+  Rig rig;
+  Block* block = rig.get(20 * kMiB, 5);
+  rig.allocator.record_stream(block, StreamId{5});
+  rig.free(block);
+  EXPECT_TRUE(rig.device.events.empty());
+  EXPECT_EQ(rig.stats().active.all.current, 0);
+}
+
+TEST(RecordStream, OfOneStreamTwiceIsOneEvent) {
+  Rig rig;
+  used_and_freed(rig, {1, 1});
+  EXPECT_EQ(rig.device.events.size(), 1u);
+}
+
+TEST(PendingBlock, IsActiveButNotAllocated) {
+  Rig rig;
+  used_and_freed(rig, {1});
+  EXPECT_EQ(rig.stats().allocation.all.current, 0);
+  EXPECT_EQ(rig.stats().allocated_bytes.all.current, 0);
+  EXPECT_EQ(rig.stats().active.all.current, 1);
+  EXPECT_EQ(rig.stats().active_bytes.all.current, 20 * kMiB);
+  EXPECT_EQ(rig.stats().requested_bytes.all.current, 20 * kMiB);
+}
+
+TEST(PendingBlock, ServesNobody) {
+  Rig rig;
+  used_and_freed(rig, {1});
+  EXPECT_NE(rig.get(20 * kMiB)->address, kFirst);
+}
+
+TEST(PendingBlock, ComesBackAtTheNextMallocOfAnySizeAndStream) {
+  Rig rig;
+  used_and_freed(rig, {1});
+  rig.device.finish_event(0);
+  rig.get(512, 9);
+  EXPECT_EQ(rig.stats().active.large.current, 0);
+}
+
+TEST(PendingBlock, ServesTheMallocThatFoundItDone) {
+  Rig rig;
+  used_and_freed(rig, {1});
+  rig.device.finish_event(0);
+  EXPECT_EQ(rig.get(20 * kMiB)->address, kFirst);
+}
+
+TEST(PendingBlock, DoesNotComeBackAtAFree) {
+  Rig rig;
+  Block* other = rig.get(512);
+  used_and_freed(rig, {1});
+  rig.device.finish_event(0);
+  rig.free(other);
+  EXPECT_EQ(rig.stats().active.large.current, 1);
+}
+
+TEST(PendingBlock, WaitsForEveryStream) {
+  Rig rig;
+  used_and_freed(rig, {1, 2});
+  rig.device.finish_event(0);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 1);
+  rig.device.finish_event(1);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 0);
+}
+
+TEST(EventQueue, StopsAtItsFirstUnfinishedEvent) {
+  Rig rig;
+  used_and_freed(rig, {1});
+  used_and_freed(rig, {1});
+  rig.device.finish_event(1);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 2);
+}
+
+TEST(EventQueue, OfASlowStreamDoesNotHoldTheOthers) {
+  Rig rig;
+  used_and_freed(rig, {1});
+  used_and_freed(rig, {2});
+  rig.device.finish_event(1);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 1);
+}
+
+// --- while a capture or a scope suspends
+// ------------------------------------------------------------------------------
+
+TEST(Suspended, EventsAreNotPolledWhileAScopeIsOpen) {
+  Rig rig;
+  used_and_freed(rig, {1});
+  rig.device.finish_event(0);
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 1);
+  rig.allocator.end_allocate_to_pool(kOne);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 0);
+}
+
+TEST(Suspended, UserScopeStillPollsSinceTorch213) {
+  Rig rig({.rules = rules_named("2.13")});
+  used_and_freed(rig, {1});
+  rig.device.finish_event(0);
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 0);
+}
+
+TEST(Suspended, CaptureDoesNotPollInTorch213) {
+  Rig rig({.rules = rules_named("2.13")});
+  used_and_freed(rig, {1});
+  rig.device.finish_event(0);
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 1);
+}
+
+TEST(Suspended, FreeIsDeferredUntilTheEnd) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  used_and_freed(rig, {1});
+  EXPECT_TRUE(rig.device.events.empty());
+  EXPECT_EQ(rig.stats().active.large.current, 1);
+  rig.allocator.end_allocate_to_pool(kGraph);
+  rig.get(512);  // records the event only now
+  EXPECT_EQ(rig.device.events.size(), 1u);
+  EXPECT_EQ(rig.stats().active.large.current, 1);
+  rig.device.finish_event(0);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 0);
+}
+
+TEST(Suspended, FreeUnderAUserScopeIsNotDeferredSinceTorch213) {
+  Rig rig({.rules = rules_named("2.13")});
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  used_and_freed(rig, {1});
+  EXPECT_EQ(rig.device.events.size(), 1u);
+}
+
+TEST(Suspended, BlockWithoutUsesIsReturnedAtOnce) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  rig.free(rig.get(20 * kMiB));
+  EXPECT_EQ(rig.stats().active.large.current, 0);
+}
+
+TEST(Suspended, DeferredNeighbourIsNotAbsorbed) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  Block* a = rig.get(5 * kMiB);
+  Block* b = rig.get(5 * kMiB);
+  rig.get(10 * kMiB);
+  rig.allocator.record_stream(a, StreamId{1});
+  rig.free(a);
+  rig.free(b);
+  EXPECT_EQ(b->size, 5 * kMiB);
+}
+
+TEST(Suspended, EmptyCacheAfterTheEndFlushesDeferredBlocks) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  Block* block = rig.get(20 * kMiB);
+  rig.allocator.record_stream(block, StreamId{1});
+  rig.free(block);
+  rig.allocator.end_allocate_to_pool(kGraph);
+  rig.allocator.release_pool(kGraph);
+  rig.allocator.empty_cache();
+  EXPECT_EQ(rig.reserved(), 0);
+}
+
+TEST(Suspended, RefusedRequestReleasesNothing) {
+  Rig rig;
+  rig.device.capacity = 40 * kMiB;
+  rig.free(rig.get(20 * kMiB));
+  rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+  EXPECT_EQ(rig.refuse(30 * kMiB), Refusal::oom);  // another stream: the default pool, but a scope is open
+  EXPECT_EQ(rig.reserved(), 20 * kMiB);
+  EXPECT_EQ(rig.stats().num_alloc_retries, 0);
+}
+
+// --- held frees
+// ----------------------------------------------------------------------------------------------------------
+
+TEST(HeldFree, StaysPendingUntilItIsCompleted) {
+  Rig rig;
+  Block* block = rig.get(20 * kMiB);
+  rig.allocator.free_held(block);
+  rig.get(512);
+  EXPECT_EQ(rig.stats().active.large.current, 1);
+  rig.allocator.complete(block);
+  EXPECT_EQ(rig.stats().active.large.current, 0);
+  EXPECT_EQ(rig.allocator.held_count(), 0u);
+}
+
+TEST(HeldFree, CompletesAtAFullReleaseInTheOrderOfTheFrees) {
+  Rig rig;
+  rig.device.capacity = 40 * kMiB;
+  Block* a = rig.get(20 * kMiB);
+  Block* b = rig.get(20 * kMiB);
+  rig.allocator.free_held(b);
+  rig.allocator.free_held(a);
+  rig.get(30 * kMiB);
+  EXPECT_EQ(rig.allocator.held_count(), 0u);
+  EXPECT_EQ(rig.stats().num_device_free, 2);
+}
+
+TEST(HeldFree, CompletionAfterAFullReleaseIsIgnored) {
+  Rig rig;
+  Block* a = rig.get(5 * kMiB);
+  rig.get(5 * kMiB);
+  rig.allocator.free_held(a);
+  rig.allocator.empty_cache();
+  rig.allocator.complete(a);
+  EXPECT_EQ(rig.stats().active.all.current, 1);
+}
+
+}  // namespace
+}  // namespace oomscope

@@ -1,0 +1,26 @@
+// `why` as a document: the first fifteen lines answer, the rest shows the work.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/why.h"
+#include "report/document.h"
+
+namespace oomscope {
+
+// Sentence and balance: ready before any replay of other settings.
+[[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis);
+// Changes, proof, trust, next step, then all settings, bounds, verdicts and caveats. `path` names the file in commands.
+[[nodiscard]] std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes, const std::string& path);
+[[nodiscard]] nlohmann::ordered_json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::string& path);
+
+// Shared with `replay`: one run, one verdict.
+[[nodiscard]] nlohmann::ordered_json run_json(const std::string& conf, std::optional<int64_t> cap_bytes, const OutcomeRange& range);
+[[nodiscard]] nlohmann::ordered_json verdict_json(const Verdict& verdict);
+// All runs of a sweep as a table, at most `most` rows.
+[[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most);
+// "71,803 events replayed, 0 differences, rules torch-2.11 (2.10 and 2.11)".
+[[nodiscard]] std::string proof_text(const Verification& verification);
+
+}  // namespace oomscope
