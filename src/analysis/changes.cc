@@ -38,14 +38,17 @@ std::string failed_sentence(const Changes& changes) {
   const Verdict& verdict = changes.verdicts.back();
   switch (verdict.verdict) {
     case VerdictKind::unavoidable:
-      return fmt::format("Unavoidable by settings: at least {} less must be live at once.", format_bytes(verdict.bytes));
+      return fmt::format("Unavoidable by settings: at least {} less must be live at once.",
+                         format_bytes(verdict.bytes));
     case VerdictKind::avoidable:
       if (verdict.proof == "packing") {
-        return fmt::format("Avoidable only by placement: none of {} settings serves it, a packing does.", changes.runs.size());
+        return fmt::format("Avoidable only by placement: none of {} settings serves it, a packing does.",
+                           changes.runs.size());
       }
-      return fmt::format("Avoidable: replayed, it fits in {} with:", format_mib(*changes.cap_bytes));
+      return fmt::format("Avoidable: replayed, it fits in {} with {}.", format_mib(*changes.cap_bytes), verdict.proof);
     case VerdictKind::undecided:
-      return fmt::format("Undecided: no setting serves it, the best placement is {} too large.", format_bytes(verdict.bytes));
+      return fmt::format("Undecided: no setting serves it, the best placement is {} too large.",
+                         format_bytes(verdict.bytes));
   }
   return "";
 }
@@ -54,7 +57,8 @@ std::string peak_sentence(const Changes& changes) {
   const SweepRun& best = changes.runs.front();
   const int64_t saved = changes.recorded_reserved_bytes - best.outcome.main.peak_reserved;
   if (saved <= 0) return "No other setting reserves less.";
-  return fmt::format("Replayed, it reserves {} less with:", format_bytes(saved));
+  return fmt::format("Replayed, it reserves {} less with {}.", format_bytes(saved),
+                     best.conf.empty() ? "PyTorch's defaults" : best.conf);
 }
 
 }  // namespace

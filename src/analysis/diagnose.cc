@@ -11,6 +11,10 @@
 namespace oomscope {
 namespace {
 
+// With so much of the capacity live, the request included, the job is too large, whatever the pieces: settings may
+// squeeze out the last per cent, but the next longer sequence fails again.
+constexpr int64_t kNearlyFullPercent = 97;
+
 // Blocks live at an instant, apart by what the bytes are.
 struct LiveBytes {
   int64_t tensors = 0;  // as requested
@@ -86,7 +90,8 @@ class Diagnostician {
     StreamId stream{};
     if (failed) {
       instant.request_bytes = trace().size[*failed];
-      instant.alloc_bytes = allocation_size(std::max<int64_t>(instant.request_bytes, 1), out_.verification->config.settings);
+      instant.alloc_bytes =
+          allocation_size(std::max<int64_t>(instant.request_bytes, 1), out_.verification->config.settings);
       instant.device_free_bytes = static_cast<int64_t>(trace().addr[*failed]);
       pool = replay.oom_pools().back();
       stream = trace().stream(*failed);
@@ -123,24 +128,26 @@ class Diagnostician {
 
   void decide_kind() {
     const Instant& instant = out_.instant;
-    out_.confidence = !out_.verification->exact()                                       ? Confidence::low
+    out_.confidence = !out_.verification->exact() || trace().size_events() == 0                 ? Confidence::low
                       : out_.verification->timeline.uncertain_ghosts > 0 || !snapshot_.complete ? Confidence::medium
-                                                                                        : Confidence::high;
+                                                                                                : Confidence::high;
     if (!instant.failed) {
       out_.kind = Kind::no_failure;
       return;
     }
-    // More wanted than there is, or only badly placed? Where an inferred limit leaves both open, the likelier side of its
-    // range decides, and the confidence says so.
+    // More wanted than there is, or only badly placed? Where an inferred limit leaves both open, the likelier side of
+    // its range decides, and the confidence says so.
     const int64_t wanted = instant.requested_bytes + instant.request_bytes;
     const Capacity& capacity = out_.capacity;
     out_.missing_bytes = std::max<int64_t>(wanted - capacity.high_bytes, 0);
     const bool open = wanted > capacity.low_bytes && wanted <= capacity.high_bytes;
     if (open && out_.confidence == Confidence::high) out_.confidence = Confidence::medium;
-    if (wanted <= capacity.low_bytes + (capacity.high_bytes - capacity.low_bytes) / 2) {
+    const int64_t likely = capacity.low_bytes + (capacity.high_bytes - capacity.low_bytes) / 2;
+    if (wanted <= likely / 100 * kNearlyFullPercent) {
       out_.kind = Kind::gpu_oom_fragmentation;
       return;
     }
+    if (wanted <= capacity.high_bytes) out_.also.push_back(Kind::gpu_oom_fragmentation);
     out_.missing_at_most_bytes = std::max<int64_t>(wanted - capacity.low_bytes, 0);
     out_.kind = Kind::gpu_oom_capacity;
     if (out_.capacity.is_limit) return;
@@ -186,13 +193,15 @@ class Diagnostician {
   // What a snapshot cannot know: context, libraries, other processes.
   void add_outside() {
     if (!options_.card_bytes) {
-      out_.balance.push_back(BalanceRow{"[outside the snapshot]", std::nullopt, "unknown: give the card, --gpu 24GiB", true});
+      out_.balance.push_back(
+          BalanceRow{"[outside the snapshot]", std::nullopt, "unknown: give the card, --gpu 24GiB", true});
       return;
     }
     const int64_t rest = *options_.card_bytes - out_.balance_total_bytes;
     const bool failed = out_.instant.failed;
     add_row("[outside the snapshot]", rest,
-            failed ? "--gpu less the rest: context, libraries, others" : "--gpu less the rest: context, others, free", true);
+            failed ? "--gpu less the rest: context, libraries, others" : "--gpu less the rest: context, others, free",
+            true);
   }
 
   // --- words -----------------------------------------------------------------------------------------------------
@@ -234,10 +243,17 @@ class Diagnostician {
         break;
       case Kind::gpu_oom_other_process:
         out_.sentence = fmt::format(
-            "Other memory on the card: {} failed{}; {} were held outside this process's allocator, {} are missing.", request,
-            place_text(), format_bytes(*options_.card_bytes - out_.capacity.high_bytes), format_bytes(out_.missing_bytes));
+            "Other memory on the card: {} failed{}; {} were held outside this process's allocator, {} are missing.",
+            request, place_text(), format_bytes(*options_.card_bytes - out_.capacity.high_bytes),
+            format_bytes(out_.missing_bytes));
         break;
       default:
+        if (out_.missing_at_most_bytes == 0) {
+          out_.sentence = fmt::format("Nearly full: {} failed{} with {} live ({}) and {} free: {}.", request,
+                                      place_text(), format_bytes(instant.requested_bytes), capacity_text(),
+                                      format_bytes(live.free + unreserved()), blocker_text(live));
+          break;
+        }
         out_.sentence = fmt::format("Capacity: {} failed{} with {} live; {}: {} too little.", request, place_text(),
                                     format_bytes(instant.requested_bytes), capacity_text(), missing_text());
     }
@@ -251,7 +267,9 @@ class Diagnostician {
   }
 
   // What the allocator could still have taken from the driver.
-  [[nodiscard]] int64_t unreserved() const { return std::max<int64_t>(out_.capacity.low_bytes - out_.instant.reserved_bytes, 0); }
+  [[nodiscard]] int64_t unreserved() const {
+    return std::max<int64_t>(out_.capacity.low_bytes - out_.instant.reserved_bytes, 0);
+  }
 
   // Why no free piece served: the largest obstacle, by bytes.
   [[nodiscard]] std::string blocker_text(const LiveBytes& live) const {

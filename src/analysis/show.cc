@@ -19,15 +19,19 @@ class StateView {
   StateView(const Verification& verification, GroupBy by)
       : verification_(verification), timeline_(verification.timeline), trace_(timeline_.trace()), by_(by) {}
 
-  Result<Shown> run(Moment moment, int64_t event) {
+  Result<Shown> run(Moment moment, int64_t event, bool with_curve) {
     OOM_TRY(shown_.event, find_event(moment, event));
     const uint32_t events = static_cast<uint32_t>(trace_.size_events());
-    const char* name = moment == Moment::peak ? "peak" : moment == Moment::end ? "end" : moment == Moment::oom ? "oom" : "event";
+    const char* name = moment == Moment::peak  ? "peak"
+                       : moment == Moment::end ? "end"
+                       : moment == Moment::oom ? "oom"
+                                               : "event";
     shown_.at = events == 0 ? "end (no history)"
                             : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
     fill_peaks(events);
     collect();
-    walk_reserved_and_curve();
+    sum_reserved();
+    if (with_curve) draw_curve();
     shown_.caveats = timeline_.snapshot->caveats;
     shown_.caveats.insert(shown_.caveats.end(), verification_.caveats.begin(), verification_.caveats.end());
     return std::move(shown_);
@@ -43,7 +47,10 @@ class StateView {
         for (uint32_t i = events; i-- > 0;) {
           if (trace_.action[i] == Action::oom) return i;
         }
-        return Error{.code = "no-oom-event", .what = "the recording has no failed request", .where = "--at oom", .hint = "oomscope show SNAPSHOT --at peak"};
+        return Error{.code = "no-oom-event",
+                     .what = "the recording has no failed request",
+                     .where = "--at oom",
+                     .hint = "oomscope show SNAPSHOT --at peak"};
       case Moment::event:
         if (event < static_cast<int64_t>(events)) return static_cast<uint32_t>(event);
         return Error{.code = "event-out-of-range",
@@ -125,50 +132,48 @@ class StateView {
       case GroupBy::stack: return site_text(*timeline_.snapshot, static_cast<StackId>(key));
       case GroupBy::size: return format_bytes(static_cast<int64_t>(key));
       case GroupBy::stream:
-        return key < trace_.streams.size() ? fmt::format("stream {}", static_cast<uint64_t>(trace_.streams[key])) : "stream unknown";
+        return key < trace_.streams.size() ? fmt::format("stream {}", static_cast<uint64_t>(trace_.streams[key]))
+                                           : "stream unknown";
       case GroupBy::segment: return key == 0 ? "(segment given back before the end)" : fmt::format("{:#x}", key);
     }
     return "";
   }
 
-  // Reserved bytes from the driver events, and allocated bytes over time for the curve.
-  void walk_reserved_and_curve() {
+  void sum_reserved() {
     int64_t reserved = 0;
-    int64_t allocated = 0;
     for (const StartSegment& segment : timeline_.start) {
       for (const StartBlock& block : segment.blocks) {
         if (block.state != StartState::unmapped) reserved += block.size;
+      }
+    }
+    for (uint32_t event : timeline_.driver_events) {
+      if (event > shown_.event) break;
+      const Action action = trace_.action[event];
+      if (action == Action::segment_alloc || action == Action::segment_map) reserved += trace_.size[event];
+      if (action == Action::segment_free || action == Action::segment_unmap) reserved -= trace_.size[event];
+    }
+    shown_.totals.reserved = reserved;
+  }
+
+  // Allocated bytes over all events; each point is the maximum of its share, so no peak is lost.
+  void draw_curve() {
+    int64_t allocated = 0;
+    for (const StartSegment& segment : timeline_.start) {
+      for (const StartBlock& block : segment.blocks) {
         if (block.state == StartState::allocated) allocated += block.size;
       }
     }
     const size_t events = trace_.size_events();
-    shown_.totals.reserved = reserved;
-    if (events == 0) return;
     const size_t points = std::min(events, kCurvePoints);
     shown_.allocated_curve.assign(points, 0.0);
-    size_t point = 0;
-    size_t next_point_at = events / points;
-    for (size_t i = 0; i < events; ++i) {
-      if (i >= next_point_at && point + 1 < points) {
-        ++point;
-        next_point_at = (point + 1) * events / points;
-        shown_.allocated_curve[point] = static_cast<double>(allocated);
-      }
-      switch (trace_.action[i]) {
-        case Action::alloc: allocated += size_of(i); break;
-        case Action::free_requested: allocated -= size_of(i); break;
-        case Action::segment_alloc:
-        case Action::segment_map:
-          if (i <= shown_.event) shown_.totals.reserved += trace_.size[i];
-          break;
-        case Action::segment_free:
-        case Action::segment_unmap:
-          if (i <= shown_.event) shown_.totals.reserved -= trace_.size[i];
-          break;
-        default: break;
-      }
+    for (size_t point = 0, i = 0; point < points; ++point) {
       double& value = shown_.allocated_curve[point];
-      if (static_cast<double>(allocated) > value) value = static_cast<double>(allocated);
+      value = static_cast<double>(allocated);
+      for (const size_t end = (point + 1) * events / points; i < end; ++i) {
+        if (trace_.action[i] == Action::alloc) allocated += size_of(i);
+        if (trace_.action[i] == Action::free_requested) allocated -= size_of(i);
+        value = std::max(value, static_cast<double>(allocated));
+      }
     }
   }
 
@@ -209,8 +214,8 @@ std::string cells_of(const Block* first, const Block* end, uint64_t address, int
 
 }  // namespace
 
-Result<Shown> show_state(const Verification& verification, Moment moment, int64_t event, GroupBy by) {
-  return StateView(verification, by).run(moment, event);
+Result<Shown> show_state(const Verification& verification, Moment moment, int64_t event, GroupBy by, bool with_curve) {
+  return StateView(verification, by).run(moment, event, with_curve);
 }
 
 std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t event) {
@@ -226,7 +231,14 @@ std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t 
         block = block->next;
         continue;
       }
-      SegmentHarm harm{.address = block->address, .size = 0, .free_bytes = 0, .live_blocks = 0, .smallest_live = 0, .smallest_site = "", .map = "", .pool = segment->pool->is_small ? "small" : "large"};
+      SegmentHarm harm{.address = block->address,
+                       .size = 0,
+                       .free_bytes = 0,
+                       .live_blocks = 0,
+                       .smallest_live = 0,
+                       .smallest_site = "",
+                       .map = "",
+                       .pool = segment->pool->is_small ? "small" : "large"};
       const Block* first = block;
       uint32_t smallest = kNoAllocation;
       for (; block != nullptr && block->mapped; block = block->next) {
@@ -245,7 +257,8 @@ std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t 
       if (smallest < timeline.allocations.size()) {
         harm.smallest_site = site_text(*timeline.snapshot, timeline.allocations[smallest].stack);
       }
-      if (static_cast<uint64_t>(segment->stream) != 0) harm.pool += fmt::format(", stream {}", static_cast<uint64_t>(segment->stream));
+      if (static_cast<uint64_t>(segment->stream) != 0)
+        harm.pool += fmt::format(", stream {}", static_cast<uint64_t>(segment->stream));
       if (segment->pool->owner != nullptr) {
         harm.pool += fmt::format(", pool ({},{})", segment->pool->owner->id.first, segment->pool->owner->id.second);
       }

@@ -16,8 +16,8 @@ enum class GroupBy : uint8_t { stack, size, stream, segment };
 
 struct ShowTotals {
   int64_t events = 0;
-  int64_t requested = 0;   // live or pending, as requested
-  int64_t allocated = 0;   // live blocks; pending ones are in `active` alone
+  int64_t requested = 0;  // live or pending, as requested
+  int64_t allocated = 0;  // live blocks; pending ones are in `active` alone
   int64_t active = 0;
   int64_t reserved = 0;
   int64_t peak_requested = 0;
@@ -36,25 +36,27 @@ struct ShowRow {
 struct SegmentHarm {
   uint64_t address = 0;
   int64_t size = 0;
-  int64_t free_bytes = 0;    // pinned: the segment is not wholly free
+  int64_t free_bytes = 0;  // pinned: the segment is not wholly free
   int64_t live_blocks = 0;
-  int64_t smallest_live = 0; // the smallest live block, and whose it is
+  int64_t smallest_live = 0;  // the smallest live block, and whose it is
   std::string smallest_site;
-  std::string map;           // 32 cells: '#' full, '+' part, '.' free
-  std::string pool;          // "large", "small", "large, stream 3", "small, pool (0,1)"
+  std::string map;   // 32 cells: '#' full, '+' part, '.' free
+  std::string pool;  // "large", "small", "large, stream 3", "small, pool (0,1)"
 };
 
 struct Shown {
-  std::string at;            // "peak, event 4,711 of 71,803"
+  std::string at;  // "peak, event 4,711 of 71,803"
   uint32_t event = 0;
   ShowTotals totals;
-  std::vector<ShowRow> rows;             // by bytes, descending; sum to totals.active
-  std::vector<double> allocated_curve;   // up to 512 points, each the maximum of its share of events
+  std::vector<ShowRow> rows;            // by bytes, descending; sum to totals.active
+  std::vector<double> allocated_curve;  // up to 512 points, each the maximum of its share of events
   Caveats caveats;
 };
 
 // Errors: event-out-of-range, no-oom-event.
-[[nodiscard]] Result<Shown> show_state(const Verification& verification, Moment moment, int64_t event, GroupBy by);
+// The curve is for eyes: `with_curve` false leaves it empty.
+[[nodiscard]] Result<Shown> show_state(const Verification& verification, Moment moment, int64_t event, GroupBy by,
+                                       bool with_curve = true);
 // All segments that are neither full nor wholly free, most pinned bytes first.
 [[nodiscard]] std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t event);
 

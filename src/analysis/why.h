@@ -48,37 +48,38 @@ struct Instant {
   int64_t alloc_bytes = 0;        // what the driver was asked for
   int64_t device_free_bytes = 0;  // of an oom entry
   StackId stack = StackId::none;
-  int64_t requested_bytes = 0;    // live then, as requested
+  int64_t requested_bytes = 0;  // live then, as requested
   int64_t allocated_bytes = 0;
   int64_t reserved_bytes = 0;
-  int64_t active_bytes = 0;       // allocated and waiting for other streams
+  int64_t active_bytes = 0;  // allocated and waiting for other streams
 };
 
 struct Diagnosis {
   std::unique_ptr<Verification> verification;
   Kind kind = Kind::gpu_oom;
+  std::vector<Kind> also;  // what else is true of it
   Confidence confidence = Confidence::high;
   Instant instant;
-  Capacity capacity;               // at a failure; at a peak zero unless a limit is known
-  FreeSpace free_space;            // at the instant
-  int64_t floor_bytes = 0;         // most requested bytes ever live at once, the failed request included
-  int64_t missing_bytes = 0;       // capacity: at least so much was missing,
+  Capacity capacity;                  // at a failure; at a peak zero unless a limit is known
+  FreeSpace free_space;               // at the instant
+  int64_t floor_bytes = 0;            // most requested bytes ever live at once, the failed request included
+  int64_t missing_bytes = 0;          // capacity: at least so much was missing,
   int64_t missing_at_most_bytes = 0;  // and at most so much, where the limit is known only as a range
   std::vector<BalanceRow> balance;
   int64_t balance_total_bytes = 0;
-  std::string sentence;            // why the request failed, or what sets the peak
-  std::string trust;               // how far the recording can be trusted, one line
+  std::string sentence;  // why the request failed, or what sets the peak
+  std::string trust;     // how far the recording can be trusted, one line
   Caveats caveats;
 };
 
 struct Changes {
-  std::optional<int64_t> cap_bytes;   // what the runs were given
-  std::vector<SweepRun> runs;         // best first
+  std::optional<int64_t> cap_bytes;  // what the runs were given
+  std::vector<SweepRun> runs;        // best first
   int64_t recorded_reserved_bytes = 0;
   int64_t page_floor_bytes = 0;
   int64_t packing_bytes = 0;
-  std::vector<Verdict> verdicts;      // one a failed request that counts
-  std::string sentence;               // what would have made it fit, or how much less would do
+  std::vector<Verdict> verdicts;  // one a failed request that counts
+  std::string sentence;           // what would have made it fit, or how much less would do
 };
 
 // Errors: device-has-no-events is none: a file without history gets a diagnosis of its segments.

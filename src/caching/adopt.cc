@@ -5,8 +5,8 @@
 
 namespace oomscope {
 
-std::vector<Block*> CachingAllocator::adopt_segment(uint64_t address, int64_t size_bytes, StreamId stream, PoolId pool_id,
-                                                    bool small, bool expandable,
+std::vector<Block*> CachingAllocator::adopt_segment(uint64_t address, int64_t size_bytes, StreamId stream,
+                                                    PoolId pool_id, bool small, bool expandable,
                                                     std::span<const AdoptedBlock> blocks) {
   PrivatePool* owner = pool_id.is_default() ? nullptr : &private_pool(pool_id);
   BlockPool& pool = owner == nullptr ? (small ? small_ : large_) : (small ? owner->small : owner->large);

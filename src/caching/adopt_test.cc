@@ -92,8 +92,7 @@ TEST(AdoptSegment, ExpandableRangeGrowsInItsHole) {
   EXPECT_EQ(rig.get(15 * kMiB)->address, kBase);
 }
 
-// --- forced addresses
-// ------------------------------------------------------------------------------------------------------
+// --- forced addresses ----------------------------------------------------------------------------------------------
 
 Block* at(Rig& rig, uint64_t address, int64_t bytes) {
   return rig.allocator.malloc_at(address, bytes, StreamId{0}, PoolId{});
@@ -154,8 +153,7 @@ TEST(MallocAt, AsksNothingOfTheDriver) {
   EXPECT_EQ(rig.device.calls, DriverCalls{});
 }
 
-// --- the checker
-// -------------------------------------------------------------------------------------------------------------
+// --- the checker ---------------------------------------------------------------------------------------------------
 
 TEST(CheckInvariants, FindsABlockThatDoesNotFollow) {
   FakeDevice device;

@@ -15,8 +15,8 @@ CachingAllocator::~CachingAllocator() = default;
 CachingAllocator::Request CachingAllocator::make_request(int64_t requested, StreamId stream, PrivatePool* owner,
                                                          bool suspended) {
   const int64_t size = round_size(requested, settings_, rules_);
-  BlockPool* pool = owner == nullptr ? (is_small(size) ? &small_ : &large_)
-                                     : (is_small(size) ? &owner->small : &owner->large);
+  BlockPool* pool =
+      owner == nullptr ? (is_small(size) ? &small_ : &large_) : (is_small(size) ? &owner->small : &owner->large);
   const bool pool_allows =
       owner == nullptr || (rules_.private_expandable == PrivateExpandable::yes && !owner->custom_allocator);
   return Request{.requested = requested,
@@ -57,7 +57,8 @@ Block* CachingAllocator::malloc_in_pool(int64_t requested, StreamId stream, Pool
 
 // A prefix is handed out and freed again, as PyTorch does it.
 Block* CachingAllocator::malloc_at(uint64_t address, int64_t requested, StreamId stream, PoolId pool) {
-  Request request = make_request(std::max<int64_t>(requested, 1), stream, pool.is_default() ? nullptr : &private_pool(pool), true);
+  Request request =
+      make_request(std::max<int64_t>(requested, 1), stream, pool.is_default() ? nullptr : &private_pool(pool), true);
   for (Segment* segment : segments_) {
     if (segment->pool != request.pool || segment->stream != stream) continue;
     if (address - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
@@ -225,7 +226,8 @@ Block* CachingAllocator::try_use_on_oom_pools(Request& request) {
   return nullptr;
 }
 
-// --- handing out -------------------------------------------------------------------------------------------------------
+// --- handing out
+// -------------------------------------------------------------------------------------------------------
 
 bool CachingAllocator::should_split(const Request& request, const Block& block) const {
   const int64_t remaining = block.size - request.size;
@@ -281,7 +283,8 @@ Block* CachingAllocator::hand_out(Request& request, Block* block, bool split) {
   return result;
 }
 
-// --- taking back -------------------------------------------------------------------------------------------------------
+// --- taking back
+// -------------------------------------------------------------------------------------------------------
 
 void CachingAllocator::finish_free(Block* block) {
   const bool small = block->segment->pool->is_small;
@@ -383,7 +386,8 @@ void CachingAllocator::insert_free(Block& block) {
 
 void CachingAllocator::remove_free(Block& block) { block.segment->blocks->free.erase(block); }
 
-// --- objects -----------------------------------------------------------------------------------------------------------
+// --- objects
+// -----------------------------------------------------------------------------------------------------------
 
 uint64_t CachingAllocator::block_order(const Segment& segment) {
   const uint64_t number = next_block_number_++;

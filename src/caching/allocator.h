@@ -40,11 +40,11 @@ namespace oomscope {
 // Why the last malloc returned nullptr.
 enum class Refusal {
   none,
-  zero,         // a request of 0 bytes: not an error, PyTorch returns a null pointer
-  too_large,    // 2^60 bytes or more
+  zero,       // a request of 0 bytes: not an error, PyTorch returns a null pointer
+  too_large,  // 2^60 bytes or more
   oom,
-  preempted,    // throw_on_cudamalloc_oom
-  impossible,   // this rule set would trip one of PyTorch's own assertions here
+  preempted,   // throw_on_cudamalloc_oom
+  impossible,  // this rule set would trip one of PyTorch's own assertions here
 };
 
 // A free run or an owned block, for putting an allocator into the state a recording starts with.
@@ -86,8 +86,8 @@ class CachingAllocator {
   // False if a scope of that pool is open already.
   bool begin_allocate_to_pool(PoolId pool, std::optional<StreamId> stream, bool capturing);
   void end_allocate_to_pool(PoolId pool);
-  void release_pool(PoolId pool);       // drops one reference; at 0 its segments may be freed
-  void empty_pool(PoolId pool);         // MemPool's destructor: frees what is free of that pool alone
+  void release_pool(PoolId pool);          // drops one reference; at 0 its segments may be freed
+  void empty_pool(PoolId pool);            // MemPool's destructor: frees what is free of that pool alone
   PrivatePool& private_pool(PoolId pool);  // created on first use
 
   // --- limits ----------------------------------------------------------------------------------------------------
@@ -137,8 +137,8 @@ class CachingAllocator {
     StreamId stream;
     BlockPool* pool;
     StreamBlocks* blocks;
-    bool expandable;     // expandable segments serve this request
-    bool suspended;      // no event polling, no full release: a capture or, before 2.13, a pool scope is open
+    bool expandable;  // expandable segments serve this request
+    bool suspended;   // no event polling, no full release: a capture or, before 2.13, a pool scope is open
     bool rejected = false;
   };
   struct Scope {

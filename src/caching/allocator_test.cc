@@ -16,7 +16,7 @@ constexpr PoolId kUserPool{.first = 0, .second = 1};
 
 AllocatorSettings split_at(int64_t max_split_mib) { return {.max_split_size_bytes = max_split_mib * kMiB}; }
 
-// --- pools and segments ----------------------------------------------------------------------------------------------
+// --- pools and segments --------------------------------------------------------------------------------------------
 
 TEST(Malloc, SmallRequestObtainsTwoMiB) {
   Rig rig;
@@ -75,8 +75,7 @@ TEST(Malloc, PeekFindsWhatMallocWouldTake) {
   EXPECT_EQ(rig.stats().allocation.all.current, 0);
 }
 
-// --- ties
-// --------------------------------------------------------------------------------------------------------------
+// --- ties ----------------------------------------------------------------------------------------------------------
 
 // Two free segments of 20 MiB; the second one lies below the first.
 uint64_t winner_of_two_segments(const RuleSet& rules, PoolId pool = {}, bool custom = false) {
@@ -164,8 +163,7 @@ TEST(TieBreak, ChoiceBetweenEqualBlocksOfTwoSegmentsIsCounted) {
   EXPECT_EQ(rig.allocator.address_ties(), 1);
 }
 
-// --- acceptance with max_split_size
-// -------------------------------------------------------------------------------------
+// --- acceptance with max_split_size --------------------------------------------------------------------------------
 
 TEST(MaxSplitSize, OversizeBlockIsNotForASmallerRequest) {
   Rig rig({.settings = split_at(40)});
@@ -224,8 +222,7 @@ TEST(MaxSplitSize, SmallerRequestSplitsAsEver) {
   EXPECT_EQ(rig.get(5 * kMiB)->size, 5 * kMiB);
 }
 
-// --- carving
-// --------------------------------------------------------------------------------------------------------------
+// --- carving -------------------------------------------------------------------------------------------------------
 
 TEST(Carve, SplitKeepsRemainderOf512Bytes) {
   Rig rig;
@@ -287,8 +284,7 @@ TEST(Carve, NoSplitPoolsAreUnknownUpToTorch29) {
   EXPECT_EQ(rig.get_in(kUserPool, 5 * kMiB)->size, 5 * kMiB);
 }
 
-// --- freeing and merging
-// --------------------------------------------------------------------------------------------------
+// --- freeing and merging -------------------------------------------------------------------------------------------
 
 TEST(Free, MergesWithBothNeighbours) {
   Rig rig;
@@ -350,8 +346,7 @@ TEST(Free, PendingNeighbourIsNotAbsorbed) {
   EXPECT_EQ(rig.allocator.segments()[0]->first->size, 8 * kMiB);
 }
 
-// --- the limit
-// ------------------------------------------------------------------------------------------------------------
+// --- the limit -----------------------------------------------------------------------------------------------------
 
 TEST(Limit, MayBeReachedExactly) {
   Rig rig({.limit = 40 * kMiB});
@@ -387,8 +382,7 @@ TEST(Limit, SmallestRefusedTotalIsRemembered) {
   EXPECT_EQ(rig.allocator.smallest_refused_bytes(), 32 * kMiB);
 }
 
-// --- the chain of attempts
-// ------------------------------------------------------------------------------------------------
+// --- the chain of attempts -----------------------------------------------------------------------------------------
 
 TEST(Chain, RefusedRequestReleasesAllAndTriesOnceMore) {
   Rig rig;
@@ -450,8 +444,7 @@ TEST(Chain, OomInAGraphPoolSkipsTheFullReleaseInTorch213Too) {
   EXPECT_EQ(rig.stats().num_alloc_retries, 0);
 }
 
-// --- use_on_oom pools
-// -----------------------------------------------------------------------------------------------------
+// --- use_on_oom pools ----------------------------------------------------------------------------------------------
 
 // 20 MiB free in a pool that opted in, 20 MiB free in the default pool, nothing left on the card; 30 MiB are free for
 // nobody. The request is for 18 MiB, on a stream whose default blocks do not serve.
@@ -500,8 +493,7 @@ TEST(UseOnOom, BlockStaysWithItsPool) {
   EXPECT_EQ(block->segment->pool->owner, &rig.rig.allocator.private_pool(kUserPool));
 }
 
-// --- refusals
-// -------------------------------------------------------------------------------------------------------------
+// --- refusals ------------------------------------------------------------------------------------------------------
 
 TEST(Refusals, ZeroBytesAreNoRequest) {
   Rig rig;

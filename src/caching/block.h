@@ -28,14 +28,14 @@ struct Block;
 
 struct Segment {
   uint64_t address = 0;
-  int64_t size_bytes = 0;      // expandable: the whole range, mapped or not
+  int64_t size_bytes = 0;  // expandable: the whole range, mapped or not
   StreamId stream{};
   BlockPool* pool = nullptr;
   StreamBlocks* blocks = nullptr;  // the pool's, of this stream: where free and unmapped blocks of the segment are
-  Block* first = nullptr;      // lowest address
-  uint64_t counter = 0;        // the how-manieth segment of the process (TieBreak::segment_counter)
+  Block* first = nullptr;          // lowest address
+  uint64_t counter = 0;            // the how-manieth segment of the process (TieBreak::segment_counter)
   bool is_expandable = false;
-  size_t index = 0;            // position in the allocator's list of segments
+  size_t index = 0;  // position in the allocator's list of segments
 };
 
 // The hook serves the free set or the unmapped set: a block is never in both.
@@ -50,13 +50,13 @@ struct Block : SetHook {
   Block* prev = nullptr;
   Block* next = nullptr;
   Segment* segment = nullptr;
-  uint64_t gc_base = 0;        // the pool's search count when the block entered the free set; while held, its number
-  uint32_t event_count = 0;    // > 0: pending
+  uint64_t gc_base = 0;      // the pool's search count when the block entered the free set; while held, its number
+  uint32_t event_count = 0;  // > 0: pending
   bool allocated = false;
   bool mapped = true;
-  bool held = false;           // pending until complete() says so, instead of by events
+  bool held = false;                                   // pending until complete() says so, instead of by events
   std::unique_ptr<std::vector<StreamId>> stream_uses;  // other streams that used the block; rarely any
-  uint64_t tag = 0;            // the caller's, untouched by the allocator
+  uint64_t tag = 0;                                    // the caller's, untouched by the allocator
 
   [[nodiscard]] bool has_uses() const { return stream_uses != nullptr && !stream_uses->empty(); }
   [[nodiscard]] bool is_split() const { return prev != nullptr || next != nullptr; }
@@ -66,7 +66,7 @@ struct Block : SetHook {
 struct ByAddress {
   bool operator()(const Block& a, const Block& b) const { return a.address < b.address; }
 };
-using UnmappedSet = boost::intrusive::set<Block, boost::intrusive::compare<ByAddress>,
-                                          boost::intrusive::constant_time_size<false>>;
+using UnmappedSet =
+    boost::intrusive::set<Block, boost::intrusive::compare<ByAddress>, boost::intrusive::constant_time_size<false>>;
 
 }  // namespace oomscope

@@ -72,8 +72,8 @@ bool CachingAllocator::map_block(Request& request, Block* to_map, int64_t size) 
   unmapped.erase(unmapped.iterator_to(*to_map));
   to_map->mapped = true;
   if (mapped_size < to_map->size) {
-    Block* rest = new_block(to_map->segment, to_map->address + static_cast<uint64_t>(mapped_size),
-                            to_map->size - mapped_size);
+    Block* rest =
+        new_block(to_map->segment, to_map->address + static_cast<uint64_t>(mapped_size), to_map->size - mapped_size);
     rest->mapped = false;
     rest->prev = to_map;
     rest->next = to_map->next;

@@ -15,8 +15,7 @@ RigOptions expandable() { return {.settings = {.expandable_segments = true}, .to
 
 const Block* first_block(const Rig& rig) { return rig.allocator.segments()[0]->first; }
 
-// --- ranges and pages
-// --------------------------------------------------------------------------------------------------
+// --- ranges and pages ----------------------------------------------------------------------------------------------
 
 TEST(ExpandableRange, IsNineEighthsOfTheCardInWholePages) {
   Rig rig(expandable());
@@ -81,8 +80,7 @@ TEST(ExpandableSplit, IgnoresMaxSplitSize) {
   EXPECT_EQ(rig.get(45 * kMiB)->size, 45 * kMiB);
 }
 
-// --- growth
-// --------------------------------------------------------------------------------------------------------------
+// --- growth --------------------------------------------------------------------------------------------------------
 
 TEST(ExpandableGrowth, StartsAtTheFreeBlockInFront) {
   Rig rig(expandable());
@@ -228,8 +226,7 @@ TEST(ExpandableLimit, MiddleSizesAreTestedWith20MiB) {
   EXPECT_EQ(rig.refuse(9 * kMiB), Refusal::oom);
 }
 
-// --- which free block
-// ------------------------------------------------------------------------------------------------------
+// --- which free block ----------------------------------------------------------------------------------------------
 
 // An enclosed free block of 12 MiB in front, a tail of 5 MiB that touches unmapped space.
 TEST(ExpandableBestFit, EnclosedBlockGoesBeforeTheGrowingTail) {
@@ -298,8 +295,7 @@ TEST(ExpandableOff, EmptyCacheStillUnmaps) {
   EXPECT_TRUE(rig.allocator.segments().empty());
 }
 
-// --- private pools
-// -----------------------------------------------------------------------------------------------------------
+// --- private pools -------------------------------------------------------------------------------------------------
 
 TEST(ExpandablePrivatePool, HasItsOwnRange) {
   Rig rig(expandable());
@@ -352,8 +348,7 @@ TEST(ExpandablePrivatePool, UnmapLowersTheDriverCount) {
   }
 }
 
-// --- unmapping
-// ---------------------------------------------------------------------------------------------------------------
+// --- unmapping -----------------------------------------------------------------------------------------------------
 
 TEST(Unmap, GivesBackWholePagesOnly) {
   Rig rig(expandable());
@@ -437,8 +432,7 @@ TEST(Unmap, HappensAfterOrdinarySegmentsOfTheSetWereFreed) {
   EXPECT_EQ(rig.device.calls[1], unmapped(kRange, 80 * kMiB));
 }
 
-// --- statistics
-// --------------------------------------------------------------------------------------------------------------
+// --- statistics ----------------------------------------------------------------------------------------------------
 
 TEST(ExpandableStats, SegmentsAreNotCounted) {
   RigOptions options = expandable();

@@ -78,7 +78,9 @@ class FreeSet {
     return following != tree.end() && following->size == block.size ? unconst(&*following) : nullptr;
   }
 
-  [[nodiscard]] Block* first() const { return bits_ == 0 ? nullptr : first_in_row(std::countr_zero(bits_), ~uint64_t{0}); }
+  [[nodiscard]] Block* first() const {
+    return bits_ == 0 ? nullptr : first_in_row(std::countr_zero(bits_), ~uint64_t{0});
+  }
 
   [[nodiscard]] Block* last() const { return last_below(kRows * 64); }
 
@@ -103,7 +105,8 @@ class FreeSet {
     bool operator()(const Block& block, int64_t size) const { return block.size < size; }
     bool operator()(int64_t size, const Block& block) const { return size < block.size; }
   };
-  using Tree = boost::intrusive::set<Block, boost::intrusive::compare<Less>, boost::intrusive::constant_time_size<false>>;
+  using Tree =
+      boost::intrusive::set<Block, boost::intrusive::compare<Less>, boost::intrusive::constant_time_size<false>>;
   struct Row {
     uint64_t bits = 0;
     std::array<Tree, 64> trees;

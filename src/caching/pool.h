@@ -43,7 +43,7 @@ struct BlockPool {
 
 struct PrivatePool {
   PoolId id;
-  int64_t use_count = 1;         // scopes and references; at 0 the pool is freeable
+  int64_t use_count = 1;  // scopes and references; at 0 the pool is freeable
   int64_t device_allocations = 0;
   bool use_on_oom = false;
   bool no_split = false;

@@ -6,7 +6,8 @@
 
 namespace oomscope {
 
-// --- garbage collection ------------------------------------------------------------------------------------------------
+// --- garbage collection
+// ------------------------------------------------------------------------------------------------
 
 bool CachingAllocator::gc_active() const {
   if (settings_.garbage_collection_threshold <= 0.0 || !limit_bytes_) return false;
@@ -62,7 +63,8 @@ void CachingAllocator::garbage_collect() {
   }
 }
 
-// --- release_available ---------------------------------------------------------------------------------------------------
+// --- release_available
+// ---------------------------------------------------------------------------------------------------
 
 // With a max_split_size, oversize blocks are the caches that a large request could not reuse: free one that is large
 // enough, else the largest ones until their sum is.
@@ -96,7 +98,8 @@ bool CachingAllocator::release_available(Request& request) {
   return released >= wanted;
 }
 
-// --- everything ------------------------------------------------------------------------------------------------------------
+// --- everything
+// ------------------------------------------------------------------------------------------------------------
 
 void CachingAllocator::empty_cache() { release_cached_blocks(!suspended_now(), std::nullopt); }
 

@@ -14,8 +14,7 @@ constexpr uint64_t segment(uint64_t number) { return kFirst + number * FakeDevic
 
 AllocatorSettings split_at(int64_t max_split_mib) { return {.max_split_size_bytes = max_split_mib * kMiB}; }
 
-// --- garbage collection
-// ----------------------------------------------------------------------------------------------------
+// --- garbage collection --------------------------------------------------------------------------------------------
 
 // Collection at half of `limit_mib`.
 RigOptions collecting(int64_t limit_mib) {
@@ -203,8 +202,7 @@ TEST(Collection, WouldRunSaysWhetherMoreThanTheThresholdIsReserved) {
   EXPECT_TRUE(rig.allocator.gc_would_run());
 }
 
-// --- release_available
-// -----------------------------------------------------------------------------------------------------
+// --- release_available ---------------------------------------------------------------------------------------------
 
 TEST(ReleaseAvailable, IsOffWithoutMaxSplitSize) {
   Rig rig;
@@ -303,8 +301,7 @@ TEST(ReleaseAvailable, OfSeveralExpandableBlocksIsAnAssertionUpToTorch26) {
   EXPECT_EQ(rig.refuse(65 * kMiB), Refusal::impossible);  // none is large enough; the walk meets the 60 MiB
 }
 
-// --- empty_cache
-// -----------------------------------------------------------------------------------------------------------
+// --- empty_cache ---------------------------------------------------------------------------------------------------
 
 TEST(EmptyCache, FreesLargeSegmentsBeforeSmallOnes) {
   Rig rig;

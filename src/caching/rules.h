@@ -14,10 +14,10 @@ namespace oomscope {
 
 // What decides between free blocks of one stream and one size.
 enum class TieBreak {
-  address,                 // up to torch 2.11: lowest address
-  block_counter,           // 2.12: the block that was built first
-  custom_block_counter,    // main in May 2026: block_counter in pools with their own segment allocator, else address
-  segment_counter,         // 2.13 on: the segment that was obtained first, then address
+  address,               // up to torch 2.11: lowest address
+  block_counter,         // 2.12: the block that was built first
+  custom_block_counter,  // main in May 2026: block_counter in pools with their own segment allocator, else address
+  segment_counter,       // 2.13 on: the segment that was obtained first, then address
 };
 
 // When pools that opted in with use_on_oom are searched.
@@ -26,15 +26,15 @@ enum class UseOnOom { never, last, early };
 enum class PrivateExpandable { no, yes };
 
 struct RuleSet {
-  std::string_view name;        // as `--rules` takes it
-  std::string_view releases;    // for people
+  std::string_view name;      // as `--rules` takes it
+  std::string_view releases;  // for people
   SettingsParser parser = SettingsParser::unified;
   TieBreak tie_break = TieBreak::address;
-  bool one_division_rounds = true;          // false (to 2.1): roundup_power2_divisions:1 leaves sizes unrounded
-  bool non_split_rounding_option = true;    // false: the bound for oversize blocks is 20 MiB whatever the settings say
-  bool newest_scope_first = true;           // which open pool scope an allocation goes to
-  bool only_capture_suspends = false;       // true (2.13 on): an open use_mem_pool scope no longer suspends events
-  bool expandable_per_request = true;       // false: the process-wide setting decides how a block is split
+  bool one_division_rounds = true;        // false (to 2.1): roundup_power2_divisions:1 leaves sizes unrounded
+  bool non_split_rounding_option = true;  // false: the bound for oversize blocks is 20 MiB whatever the settings say
+  bool newest_scope_first = true;         // which open pool scope an allocation goes to
+  bool only_capture_suspends = false;     // true (2.13 on): an open use_mem_pool scope no longer suspends events
+  bool expandable_per_request = true;     // false: the process-wide setting decides how a block is split
   PrivateExpandable private_expandable = PrivateExpandable::yes;
   UseOnOom use_on_oom = UseOnOom::early;
   bool no_split_pools = true;

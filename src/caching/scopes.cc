@@ -7,7 +7,8 @@
 
 namespace oomscope {
 
-// --- pools and scopes --------------------------------------------------------------------------------------------------
+// --- pools and scopes
+// --------------------------------------------------------------------------------------------------
 
 PrivatePool& CachingAllocator::private_pool(PoolId id) {
   auto [entry, made] = private_pools_.try_emplace(id);
@@ -54,7 +55,8 @@ bool CachingAllocator::suspended_now() const {
   return std::any_of(scopes_.begin(), scopes_.end(), [](const Scope& scope) { return scope.capturing; });
 }
 
-// --- events --------------------------------------------------------------------------------------------------------------
+// --- events
+// --------------------------------------------------------------------------------------------------------------
 
 // Takes effect when the block is freed: the events are recorded then, not at the use.
 void CachingAllocator::record_stream(Block* block, StreamId stream) {

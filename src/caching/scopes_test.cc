@@ -16,8 +16,7 @@ PoolId pool_of(const Block* block) {
   return owner == nullptr ? PoolId{} : owner->id;
 }
 
-// --- scopes
-// ------------------------------------------------------------------------------------------------------------
+// --- scopes --------------------------------------------------------------------------------------------------------
 
 TEST(Scopes, RouteAllocationsToTheirPool) {
   Rig rig;
@@ -54,8 +53,7 @@ TEST(Scopes, OfAPoolCanBeOpenOnce) {
   EXPECT_FALSE(rig.allocator.begin_allocate_to_pool(kOne, StreamId{1}, false));
 }
 
-// --- use counts
-// --------------------------------------------------------------------------------------------------------
+// --- use counts ----------------------------------------------------------------------------------------------------
 
 TEST(PrivatePools, StartWithOneReference) {
   Rig rig;
@@ -120,7 +118,7 @@ TEST(PrivatePools, CountIntoTheSameStatistics) {
   EXPECT_EQ(rig.stats().allocation.all.current, 1);
 }
 
-// --- record_stream and events ----------------------------------------------------------------------------------------
+// --- record_stream and events --------------------------------------------------------------------------------------
 
 // A block of 20 MiB that the given streams used, freed.
 Block* used_and_freed(Rig& rig, const std::vector<uint64_t>& streams) {
@@ -223,8 +221,7 @@ TEST(EventQueue, OfASlowStreamDoesNotHoldTheOthers) {
   EXPECT_EQ(rig.stats().active.large.current, 1);
 }
 
-// --- while a capture or a scope suspends
-// ------------------------------------------------------------------------------
+// --- while a capture or a scope suspends ---------------------------------------------------------------------------
 
 TEST(Suspended, EventsAreNotPolledWhileAScopeIsOpen) {
   Rig rig;
@@ -319,8 +316,7 @@ TEST(Suspended, RefusedRequestReleasesNothing) {
   EXPECT_EQ(rig.stats().num_alloc_retries, 0);
 }
 
-// --- held frees
-// ----------------------------------------------------------------------------------------------------------
+// --- held frees ----------------------------------------------------------------------------------------------------
 
 TEST(HeldFree, StaysPendingUntilItIsCompleted) {
   Rig rig;

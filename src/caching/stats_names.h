@@ -12,6 +12,7 @@
 namespace oomscope {
 
 // ("allocated_bytes.all.peak", bytes), ... in the order of the struct. max_split_size is -1 where unlimited.
-[[nodiscard]] std::vector<std::pair<std::string, int64_t>> flat_stats(const Stats& stats, const AllocatorSettings& settings);
+[[nodiscard]] std::vector<std::pair<std::string, int64_t>> flat_stats(const Stats& stats,
+                                                                      const AllocatorSettings& settings);
 
 }  // namespace oomscope

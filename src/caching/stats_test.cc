@@ -39,8 +39,7 @@ TEST(StatArray, CountsTheClassAndBoth) {
   EXPECT_EQ(stat.large.current, 7);
 }
 
-// --- what counts
-// ---------------------------------------------------------------------------------------------------------
+// --- what counts ---------------------------------------------------------------------------------------------------
 
 TEST(Counting, AllocatedBytesIncludeAnUnsplitTail) {
   Rig rig;
@@ -107,8 +106,7 @@ TEST(Oversize, SegmentCountsFromMaxSplitSizeOn) {
   EXPECT_EQ(rig.stats().oversize_segments.current, 0);
 }
 
-// --- inactive_split
-// ------------------------------------------------------------------------------------------------------
+// --- inactive_split ------------------------------------------------------------------------------------------------
 
 TEST(InactiveSplit, FirstSplitCountsTheRemainder) {
   Rig rig;
@@ -198,8 +196,7 @@ TEST(InactiveSplit, DriverFreeDoesNotTouchIt) {
   EXPECT_EQ(rig.stats().inactive_split.all.freed, freed);
 }
 
-// --- names
-// ---------------------------------------------------------------------------------------------------------------
+// --- names ---------------------------------------------------------------------------------------------------------
 
 std::map<std::string, int64_t> named(const Stats& stats, const AllocatorSettings& settings) {
   const auto flat = flat_stats(stats, settings);

@@ -46,16 +46,18 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 std::optional<int64_t> cap_of(const ReplayArguments& arguments, Caveats& caveats) {
   if (arguments.cap_bytes || !arguments.gpu) return arguments.cap_bytes;
   const int64_t cap = std::max<int64_t>(arguments.gpu->total_bytes - kContextBytes, 0);
-  caveats.push_back({.code = "context-estimated",
-                     .text = fmt::format("{} has {}; {} are taken off for context and libraries (518 to 868 MiB measured), "
-                                         "other processes are not counted",
-                                         arguments.gpu->name, format_mib(arguments.gpu->total_bytes), format_mib(kContextBytes)),
-                     .source = CaveatSource::model});
+  caveats.push_back(
+      {.code = "context-estimated",
+       .text = fmt::format("{} has {}; {} are taken off for context and libraries (518 to 868 MiB measured), "
+                           "other processes are not counted",
+                           arguments.gpu->name, format_mib(arguments.gpu->total_bytes), format_mib(kContextBytes)),
+       .source = CaveatSource::model});
   return cap;
 }
 
 // The settings to replay under, with PyTorch's own error where they are wrong.
-Result<AllocatorSettings> settings_of(const ReplayArguments& arguments, const Verification& verification, Caveats& caveats) {
+Result<AllocatorSettings> settings_of(const ReplayArguments& arguments, const Verification& verification,
+                                      Caveats& caveats) {
   if (!arguments.conf) return verification.config.settings;
   OOM_TRY(const ParsedSettings parsed, parse_allocator_settings(*arguments.conf, verification.config.rules.parser));
   add_caveats(parsed.warnings, caveats);
@@ -66,33 +68,41 @@ void add_replay_caveats(const Verification& verification, const RequestStream& r
   add_caveats(verification.timeline.snapshot->caveats, caveats);
   add_caveats(verification.caveats, caveats);
   if (!verification.exact()) {
-    caveats.push_back({.code = "replay-not-exact",
-                       .text = "the recording itself is not reproduced exactly (oomscope verify), so this is an estimate",
-                       .source = CaveatSource::model});
+    caveats.push_back(
+        {.code = "replay-not-exact",
+         .text = "the recording itself is not reproduced exactly (oomscope verify), so this is an estimate",
+         .source = CaveatSource::model});
   }
   if (requests.from_mid_life) {
-    caveats.push_back({.code = "start-allocated-anew",
-                       .text = "the recording starts in mid-life: its live blocks are allocated anew first, in address order",
-                       .source = CaveatSource::model});
+    caveats.push_back(
+        {.code = "start-allocated-anew",
+         .text = "the recording starts in mid-life: its live blocks are allocated anew first, in address order",
+         .source = CaveatSource::model});
   }
 }
 
-Result<std::vector<Verdict>> verdicts_of(const Verification& verification, const RequestStream& requests, const WhatIf& question,
-                                         const Outcome& outcome, Output& output) {
+Result<std::vector<Verdict>> verdicts_of(const Verification& verification, const RequestStream& requests,
+                                         const WhatIf& question, const Outcome& outcome, Output& output) {
   std::vector<Verdict> verdicts;
   if (outcome.completed || !question.cap_bytes || outcome.stopped_at_event == kNoEvent) return verdicts;
-  const SweepOptions options{.cap_bytes = question.cap_bytes, .threads = thread_count(), .progress = [&](size_t done, size_t total) {
-                               output.progress().update("replaying", static_cast<int64_t>(done), static_cast<int64_t>(total));
-                             }};
+  const SweepOptions options{
+      .cap_bytes = question.cap_bytes, .threads = thread_count(), .progress = [&](size_t done, size_t total) {
+        output.progress().update("replaying", static_cast<int64_t>(done), static_cast<int64_t>(total));
+      }};
   const std::vector<SweepRun> runs = sweep(requests, question.rules, options);
-  FailedRequest failed{.event = outcome.stopped_at_event, .size_bytes = outcome.refused_bytes, .failure_index = 0, .recorded = false, .try_packing = true};
+  FailedRequest failed{.event = outcome.stopped_at_event,
+                       .size_bytes = outcome.refused_bytes,
+                       .failure_index = 0,
+                       .recorded = false,
+                       .try_packing = true};
   for (size_t i = 0; i < requests.failures.size(); ++i) {
     if (requests.failures[i].event == outcome.stopped_at_event) {
       failed.recorded = true;
       failed.failure_index = i;
     }
   }
-  OOM_TRY(const Verdict verdict, judge(verification, failed, Capacity{*question.cap_bytes, *question.cap_bytes, true}, runs));
+  OOM_TRY(const Verdict verdict,
+          judge(verification, failed, Capacity{*question.cap_bytes, *question.cap_bytes, true}, runs));
   verdicts.push_back(verdict);
   return verdicts;
 }
@@ -102,11 +112,13 @@ void publish(Document document, Output& output) {
   output.payload() = std::move(document.payload);
 }
 
-Result<Done> run_sweep(const Verification& verification, const RequestStream& requests, const WhatIf& question, Caveats caveats, Output& output) {
+Result<Done> run_sweep(const Verification& verification, const RequestStream& requests, const WhatIf& question,
+                       Caveats caveats, Output& output) {
   SweepResult result{.cap_bytes = question.cap_bytes, .runs = {}, .caveats = std::move(caveats)};
-  const SweepOptions options{.cap_bytes = question.cap_bytes, .threads = thread_count(), .progress = [&](size_t done, size_t total) {
-                               output.progress().update("replaying", static_cast<int64_t>(done), static_cast<int64_t>(total));
-                             }};
+  const SweepOptions options{
+      .cap_bytes = question.cap_bytes, .threads = thread_count(), .progress = [&](size_t done, size_t total) {
+        output.progress().update("replaying", static_cast<int64_t>(done), static_cast<int64_t>(total));
+      }};
   result.runs = sweep(requests, question.rules, options);
   const LifetimeTable table = lifetimes_of(verification);
   OOM_TRY(const Floor floor, floor_bytes(table.requested));
@@ -119,14 +131,18 @@ Result<Done> run_sweep(const Verification& verification, const RequestStream& re
   return Done{};
 }
 
-Result<Done> run_smallest_cap(const Verification& verification, const RequestStream& requests, const WhatIf& question, const std::string& conf,
-                              const Caveats& caveats, Output& output) {
+Result<Done> run_smallest_cap(const Verification& verification, const RequestStream& requests, const WhatIf& question,
+                              const std::string& conf, const Caveats& caveats, Output& output) {
   const SmallestCapOptions options{.threads = thread_count(), .progress = [&](size_t done, size_t total) {
-                                     output.progress().update("searching", static_cast<int64_t>(done), static_cast<int64_t>(total));
+                                     output.progress().update("searching", static_cast<int64_t>(done),
+                                                              static_cast<int64_t>(total));
                                    }};
   const std::optional<SmallestCap> found = smallest_cap(requests, question, options);
   if (!found) {
-    return Error{.code = "completes-nowhere", .what = "the recording does not complete under these settings, whatever the cap", .where = conf, .hint = "oomscope replay SNAPSHOT --sweep"};
+    return Error{.code = "completes-nowhere",
+                 .what = "the recording does not complete under these settings, whatever the cap",
+                 .where = conf,
+                 .hint = "oomscope replay SNAPSHOT --sweep"};
   }
   publish(smallest_cap_document(conf, *found, caveats, verification), output);
   return Done{};
@@ -148,17 +164,24 @@ Result<int> run(const Options& options, Output& output) {
     return 0;
   }
   if (arguments.smallest_cap) {
-    OOM_TRY([[maybe_unused]] const Done found, run_smallest_cap(verification, requests, question, conf, caveats, output));
+    OOM_TRY([[maybe_unused]] const Done found,
+            run_smallest_cap(verification, requests, question, conf, caveats, output));
     return 0;
   }
-  ReplayResult result{.conf = conf, .cap_bytes = question.cap_bytes, .outcome = replay_range(requests, question), .verdicts = {}, .caveats = caveats};
+  ReplayResult result{.conf = conf,
+                      .cap_bytes = question.cap_bytes,
+                      .outcome = replay_range(requests, question),
+                      .verdicts = {},
+                      .caveats = caveats};
   OOM_TRY(result.verdicts, verdicts_of(verification, requests, question, result.outcome.main, output));
   if (result.outcome.main.library_tries > 0) {
-    result.caveats.push_back({.code = "library-tries",
-                              .text = fmt::format("{} refused requests were scratch that a library gave up at once; it would take another plan, "
-                                                  "which no recording shows",
-                                                  result.outcome.main.library_tries),
-                              .source = CaveatSource::model});
+    result.caveats.push_back(
+        {.code = "library-tries",
+         .text =
+             fmt::format("{} refused requests were scratch that a library gave up at once; it would take another plan, "
+                         "which no recording shows",
+                         result.outcome.main.library_tries),
+         .source = CaveatSource::model});
   }
   publish(replay_document(result, verification), output);
   return 0;

@@ -109,7 +109,8 @@ nlohmann::ordered_json payload_of(const Totals& totals) {
                                {"exact", device->exact()},
                                {"rules", device->config.rules.name},
                                {"conf", to_conf_string(device->config.settings, device->config.rules.parser)},
-                               {"limit_bytes", limit_json(*device)}});
+                               {"limit_bytes", limit_json(*device)},
+                               {"equally_exact_rules", equally_exact_rules(*device)}});
   }
   json["caveats"] = caveats_json(totals.caveats);
   return json;
@@ -152,18 +153,25 @@ Table counts_table(const Totals& totals) {
   return table;
 }
 
+// A recording without a telling tie is replayed by several rule sets alike: then it proves none of them.
+std::string rules_note(const Verification& device) {
+  const std::vector<std::string_view> others = equally_exact_rules(device);
+  if (others.empty()) return "No other rule set replays it: the recording tells the release.";
+  std::string text = "Replayed as well by";
+  for (std::string_view name : others) text += " " + std::string(name);
+  return text + ": the recording does not tell them apart.";
+}
+
 void add_report(const Totals& totals, Output& output) {
   output.add_sentence(headline(totals), totals.exact() ? Style::green : Style::red);
   output.add({.body = counts_table(totals)});
-  Lines how{.title = "", .lines = {}};
   for (const auto& device : totals.devices) {
     const std::string conf = to_conf_string(device->config.settings, device->config.rules.parser);
-    how.lines.push_back("device " + std::to_string(device->timeline.device) + ": rules of " +
+    output.add_sentence("device " + std::to_string(device->timeline.device) + ": rules of " +
                         std::string(device->config.rules.releases) + ", " + (conf.empty() ? "default settings" : conf) +
                         ", " + limit_text(*device));
-    if (!device->rules_note.empty()) how.lines.push_back("  " + device->rules_note);
+    if (device->exact()) output.add_sentence(rules_note(*device));
   }
-  output.add({.body = how});
   if (totals.first_differing != nullptr) {
     const Difference& difference = *totals.first_differing->replay->first_difference();
     output.add_sentence("First difference, at event " + format_count(difference.event) + ": " + difference.what);

@@ -22,8 +22,13 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   OOM_TRY(const Snapshot snapshot, load_snapshot(path));
   OOM_TRY(const int32_t device, choose_device(snapshot, arguments.device));
-  WhyOptions why{.cap_bytes = arguments.cap_bytes, .card_bytes = std::nullopt, .rules = rules, .threads = thread_count(), .progress = [&](size_t done, size_t total) {
-                   output.progress().update("replaying other settings", static_cast<int64_t>(done), static_cast<int64_t>(total));
+  WhyOptions why{.cap_bytes = arguments.cap_bytes,
+                 .card_bytes = std::nullopt,
+                 .rules = rules,
+                 .threads = thread_count(),
+                 .progress = [&](size_t done, size_t total) {
+                   output.progress().update("replaying other settings", static_cast<int64_t>(done),
+                                            static_cast<int64_t>(total));
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
   OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, why));

@@ -3,8 +3,10 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "evidence/byte_source.h"
@@ -20,6 +22,12 @@ constexpr uint64_t kMaxXzMemoryBytes = uint64_t{256} << 20;
 Error damaged(const char* format, const char* why) {
   return Error{"packed-data-damaged", std::string("the ") + format + " data is damaged or cut: " + why, "packed bytes",
                "copy the file again, or unpack it by hand"};
+}
+
+// Bytes that came before an error are given first; the next read returns it.
+Result<size_t> given_or_error(size_t given, const std::optional<Error>& error) {
+  if (given == 0 && error.has_value()) return *error;
+  return given;
 }
 
 // What is left of the packed input, refilled on demand.
@@ -54,6 +62,7 @@ class GzipSource final : public ByteSource {
   bool open() { return inflateInit2(&stream_, 15 + 16) == Z_OK; }
 
   Result<size_t> read(std::span<uint8_t> out) override {
+    if (error_.has_value()) return *error_;
     stream_.next_out = out.data();
     stream_.avail_out = static_cast<uInt>(std::min<size_t>(out.size(), UINT32_MAX));
     size_t wanted = stream_.avail_out;
@@ -61,7 +70,7 @@ class GzipSource final : public ByteSource {
       OOM_TRY(bool more, input_.refill_if_empty());
       if (!more) {
         is_over_ = true;
-        if (!at_member_end_) return damaged("gzip", "it ends early");
+        if (!at_member_end_) error_ = damaged("gzip", "it ends early");
         break;
       }
       stream_.next_in = input_.data();
@@ -71,13 +80,13 @@ class GzipSource final : public ByteSource {
       if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
         // Bytes after the last member are padding (gzip -d ignores them too).
         is_over_ = true;
-        if (!at_member_end_) return damaged("gzip", stream_.msg != nullptr ? stream_.msg : "bad data");
+        if (!at_member_end_) error_ = damaged("gzip", stream_.msg != nullptr ? stream_.msg : "bad data");
         break;
       }
       at_member_end_ = status == Z_STREAM_END;
       if (at_member_end_) (void)inflateReset(&stream_);
     }
-    return wanted - stream_.avail_out;
+    return given_or_error(wanted - stream_.avail_out, error_);
   }
 
  private:
@@ -85,6 +94,7 @@ class GzipSource final : public ByteSource {
   z_stream stream_{};
   bool at_member_end_ = false;
   bool is_over_ = false;
+  std::optional<Error> error_;
 };
 
 class ZstdSource final : public ByteSource {
@@ -99,6 +109,7 @@ class ZstdSource final : public ByteSource {
   }
 
   Result<size_t> read(std::span<uint8_t> out) override {
+    if (error_.has_value()) return *error_;
     ZSTD_outBuffer output{out.data(), out.size(), 0};
     while (output.pos == 0 && !is_over_) {
       OOM_TRY(bool more, input_.refill_if_empty());
@@ -111,15 +122,16 @@ class ZstdSource final : public ByteSource {
       input_.consume(input.pos);
       if (ZSTD_isError(status) != 0) {
         is_over_ = true;
-        return damaged("zstd", ZSTD_getErrorName(status));
+        error_ = damaged("zstd", ZSTD_getErrorName(status));
+        break;
       }
       at_frame_end_ = status == 0;
       if (!more && output.pos == 0) {
         is_over_ = true;
-        return damaged("zstd", "it ends early");
+        error_ = damaged("zstd", "it ends early");
       }
     }
-    return output.pos;
+    return given_or_error(output.pos, error_);
   }
 
  private:
@@ -127,6 +139,7 @@ class ZstdSource final : public ByteSource {
   ZSTD_DStream* stream_;
   bool at_frame_end_ = true;
   bool is_over_ = false;
+  std::optional<Error> error_;
 };
 
 class XzSource final : public ByteSource {
@@ -138,6 +151,7 @@ class XzSource final : public ByteSource {
   bool open() { return lzma_stream_decoder(&stream_, kMaxXzMemoryBytes, LZMA_CONCATENATED) == LZMA_OK; }
 
   Result<size_t> read(std::span<uint8_t> out) override {
+    if (error_.has_value()) return *error_;
     stream_.next_out = out.data();
     stream_.avail_out = out.size();
     while (stream_.avail_out == out.size() && !is_over_) {
@@ -150,17 +164,17 @@ class XzSource final : public ByteSource {
         is_over_ = true;
       } else if (status != LZMA_OK) {
         is_over_ = true;
-        if (stream_.avail_out != out.size()) break;
-        return damaged("xz", status == LZMA_MEMLIMIT_ERROR ? "it needs more than 256 MiB to unpack" : "bad data");
+        error_ = damaged("xz", status == LZMA_MEMLIMIT_ERROR ? "it needs more than 256 MiB to unpack" : "bad data");
       }
     }
-    return out.size() - stream_.avail_out;
+    return given_or_error(out.size() - stream_.avail_out, error_);
   }
 
  private:
   PackedInput input_;
   lzma_stream stream_ = LZMA_STREAM_INIT;
   bool is_over_ = false;
+  std::optional<Error> error_;
 };
 
 template <class Source>

@@ -96,7 +96,10 @@ bool SnapshotMachine::try_template() {
   if (stack_[size - 2].kind != SlotKind::list) return false;
   const Builder& list = builders_[stack_[size - 2].index];
   if (list.content != ListContent::events) return false;
-  if (templates_.run(*tables_.traces[list.first])) return true;
+  if (templates_.run(*tables_.traces[list.first])) {
+    joined_ = Slot{};
+    return true;
+  }
   templates_.begin_event(size);
   return false;
 }

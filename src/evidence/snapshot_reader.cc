@@ -120,6 +120,11 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
     }
     return error;
   }
+  if (machine.cut_texts() > 0) {
+    snapshot->caveats.push_back(Caveat{"texts-skipped", std::to_string(machine.cut_texts()) +
+                                                            " texts of more than 64 KiB read as absent",
+                                       CaveatSource::recording});
+  }
   if (damage.has_value()) {
     snapshot->complete = false;
     snapshot->caveats.insert(

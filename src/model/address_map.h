@@ -1,8 +1,8 @@
 // AddressMap: block address -> allocation, for pairing the events of a trace.
 //
-// Open addressing over a power-of-two table with linear probing. Keys are never removed: an address that was seen stays,
-// with kNoAllocation when nothing lives there, since "was there ever anything?" is a question too. Block addresses are
-// multiples of 512, so the low bits are mixed by a multiplication first.
+// Open addressing over a power-of-two table with linear probing. Keys are never removed: an address that was seen
+// stays, with kNoAllocation when nothing lives there, since "was there ever anything?" is a question too. Block
+// addresses are multiples of 512, so the low bits are mixed by a multiplication first.
 #pragma once
 
 #include <cstdint>

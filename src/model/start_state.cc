@@ -131,11 +131,12 @@ class StartRebuilder {
   }
 
   void undo_driver_events() {
-    for (size_t i = trace_.size_events(); i-- > 0;) {
-      if (trace_.action[i] < Action::segment_alloc || trace_.action[i] > Action::segment_unmap) continue;
+    for (auto event = timeline_.driver_events.rbegin(); event != timeline_.driver_events.rend(); ++event) {
+      const size_t i = *event;
       const uint64_t address = trace_.addr[i];
       const int64_t size = trace_.size[i];
-      Run run{.size = size, .stream = trace_.stream(i), .pool = {}, .is_small = size == kSmallPage, .is_expandable = false};
+      Run run{
+          .size = size, .stream = trace_.stream(i), .pool = {}, .is_small = size == kSmallPage, .is_expandable = false};
       switch (trace_.action[i]) {
         case Action::segment_free: runs_[address] = run; break;
         case Action::segment_alloc: runs_.erase(address); break;
@@ -206,16 +207,15 @@ class StartRebuilder {
     if (run == runs_.end() || address + static_cast<uint64_t>(block.size) > end_of(*run)) return;
     const uint32_t id = static_cast<uint32_t>(timeline_.allocations.size());
     auto stream = std::find(trace_.streams.begin(), trace_.streams.end(), run->second.stream);
-    timeline_.allocations.push_back(
-        Allocation{.address = address,
-                   .requested = block.requested_size,
-                   .size = block.size,
-                   .begin = kNoEvent,
-                   .free_requested = kNoEvent,
-                   .free_completed = kNoEvent,
-                   .stream_index = static_cast<uint32_t>(stream - trace_.streams.begin()),
-                   .pool_index = pool_index(run->second.pool),
-                   .stack = block.stack});
+    timeline_.allocations.push_back(Allocation{.address = address,
+                                               .requested = block.requested_size,
+                                               .size = block.size,
+                                               .begin = kNoEvent,
+                                               .free_requested = kNoEvent,
+                                               .free_completed = kNoEvent,
+                                               .stream_index = static_cast<uint32_t>(stream - trace_.streams.begin()),
+                                               .pool_index = pool_index(run->second.pool),
+                                               .stack = block.stack});
     ghosts_[address] = Ghost{.allocation = id, .exact = true};
     if (block.state == BlockState::active_pending_free) silent_pending_.push_back(id);
   }
@@ -348,9 +348,9 @@ class StartRebuilder {
       }
       allocation.size = size;
       allocation.pool_index = pool_index(run.pool);
-      const bool pending = (allocation.free_requested == kNoEvent && allocation.free_completed != kNoEvent) ||
-                           std::find(silent_pending_.begin(), silent_pending_.end(), entry->second.allocation) !=
-                               silent_pending_.end();
+      const bool pending =
+          (allocation.free_requested == kNoEvent && allocation.free_completed != kNoEvent) ||
+          std::find(silent_pending_.begin(), silent_pending_.end(), entry->second.allocation) != silent_pending_.end();
       blocks.push_back(StartBlock{.size = size,
                                   .requested_size = allocation.requested,
                                   .state = pending ? StartState::pending : StartState::allocated,
@@ -373,8 +373,6 @@ class StartRebuilder {
 
 }  // namespace
 
-void rebuild_start_state(Timeline& timeline, const RoundSize& round) {
-  StartRebuilder(timeline, round).run();
-}
+void rebuild_start_state(Timeline& timeline, const RoundSize& round) { StartRebuilder(timeline, round).run(); }
 
 }  // namespace oomscope

@@ -30,6 +30,11 @@ class Pairing {
         case Action::alloc: id = begin(event); break;
         case Action::free_requested: id = free_requested(event); break;
         case Action::free_completed: id = free_completed(event); break;
+        case Action::segment_alloc:
+        case Action::segment_free:
+        case Action::segment_map:
+        case Action::segment_unmap:
+        case Action::oom: timeline_.driver_events.push_back(event); break;
         default: break;
       }
       timeline_.allocation_of[i] = id;
@@ -137,10 +142,10 @@ void find_pools(Timeline& timeline) {
                                     .pool = pool_index(timeline, segment.pool)};
   }
   if (ranges.empty()) return;
-  for (size_t i = 0; i < trace.size_events(); ++i) {
-    if (trace.action[i] != Action::segment_alloc) continue;
-    auto found = ranges.find(trace.addr[i]);
-    if (found != ranges.end()) found->second.since = static_cast<uint32_t>(i);  // the last one is the one that is left
+  for (uint32_t event : timeline.driver_events) {
+    if (trace.action[event] != Action::segment_alloc) continue;
+    auto found = ranges.find(trace.addr[event]);
+    if (found != ranges.end()) found->second.since = event;  // the last one is the one that is left
   }
   for (Allocation& allocation : timeline.allocations) {
     auto above = ranges.upper_bound(allocation.address);

@@ -17,7 +17,7 @@
 
 namespace oomscope {
 
-inline constexpr uint32_t kNoEvent = 0xffffffff;       // "not in this recording"
+inline constexpr uint32_t kNoEvent = 0xffffffff;  // "not in this recording"
 inline constexpr uint32_t kNoAllocation = 0xffffffff;
 
 // Allocation i of the recording. Ghosts have begin == kNoEvent. For a ghost of a recording, `size` is the block's size
@@ -26,11 +26,11 @@ struct Allocation {
   uint64_t address = 0;
   int64_t requested = 0;
   int64_t size = 0;
-  uint32_t begin = kNoEvent;           // alloc event
+  uint32_t begin = kNoEvent;  // alloc event
   uint32_t free_requested = kNoEvent;
   uint32_t free_completed = kNoEvent;
-  uint32_t stream_index = 0;           // into Trace::streams
-  uint32_t pool_index = 0;             // into Timeline::pools
+  uint32_t stream_index = 0;  // into Trace::streams
+  uint32_t pool_index = 0;    // into Timeline::pools
   StackId stack = StackId::none;
 };
 
@@ -57,9 +57,10 @@ struct StartSegment {
 struct Timeline {
   const Snapshot* snapshot = nullptr;  // must outlive the timeline
   int32_t device = 0;
-  std::vector<PoolId> pools;             // pools[0] is the default pool
+  std::vector<PoolId> pools;  // pools[0] is the default pool
   std::vector<Allocation> allocations;
-  std::vector<uint32_t> allocation_of;   // event -> allocation, kNoAllocation for driver events and orphans
+  std::vector<uint32_t> allocation_of;  // event -> allocation, kNoAllocation for driver events and orphans
+  std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
   std::vector<StartSegment> start;
   bool starts_mid_life = false;          // live blocks at the start
   int64_t uncertain_ghosts = 0;          // live blocks of the start whose exact size nothing in the window shows

@@ -10,14 +10,19 @@ namespace oomscope {
 namespace {
 
 constexpr int64_t kChunk = int64_t{32} << 20;
-constexpr uint64_t kTop = uint64_t{0x7f0000000000};         // where the first chunk ends
-constexpr uint64_t kRangeBase = uint64_t{0x100000000000};   // expandable ranges rise from here
-constexpr uint64_t kRising = uint64_t{0x200000000000};      // AddressPolicy::up starts here
+constexpr uint64_t kTop = uint64_t{0x7f0000000000};        // where the first chunk ends
+constexpr uint64_t kRangeBase = uint64_t{0x100000000000};  // expandable ranges rise from here
+constexpr uint64_t kRising = uint64_t{0x200000000000};     // AddressPolicy::up starts here
 
 }  // namespace
 
 AddressSpace::AddressSpace(AddressPolicy policy, int64_t total_bytes, const AddressHints& hints)
-    : policy_(policy), total_bytes_(total_bytes), top_(kTop), lowest_(kTop), highest_(kRising), next_range_(kRangeBase) {
+    : policy_(policy),
+      total_bytes_(total_bytes),
+      top_(kTop),
+      lowest_(kTop),
+      highest_(kRising),
+      next_range_(kRangeBase) {
   if (policy != AddressPolicy::chunks || hints.first_segment == 0) return;
   first_segment_ = hints.first_segment;
   top_ = first_segment_;

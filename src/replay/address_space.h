@@ -1,8 +1,8 @@
 // AddressSpace: a driver for what-if replays, that invents addresses as a real one does.
 //
 // Up to torch 2.11 the lowest address wins between free blocks of one size, so where the driver puts segments can
-// decide a placement later. Nobody can know those addresses for a run that did not happen. What was observed (CUDA 13.0,
-// one H200; 94.8 % of all pairs of segments alive together come in the right order):
+// decide a placement later. Nobody can know those addresses for a run that did not happen. What was observed
+// (CUDA 13.0, one H200; 94.8 % of all pairs of segments alive together come in the right order):
 //
 //   cudaMalloc carves from chunks of whole 32 MiB. A new chunk goes into the highest gap of the address space that
 //   holds it, so chunks go downwards, and the allocation sits at the start of its chunk. Before a new chunk is made,
@@ -13,8 +13,8 @@
 // A process begins with one or two holes below its first segment, which the context left; their size differs from
 // process to process, but a recording that starts at the beginning shows them (AddressHints).
 //
-// On another driver expect something else: results that hang on it are reported as a range over the policies. Expandable
-// segments do not depend on it at all, nor does anything from torch 2.13 on.
+// On another driver expect something else: results that hang on it are reported as a range over the policies.
+// Expandable segments do not depend on it at all, nor does anything from torch 2.13 on.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ enum class AddressPolicy : uint8_t {
 
 // What a recording shows of the address space that its process began with.
 struct AddressHints {
-  uint64_t first_segment = 0;                        // 0: unknown
-  std::vector<std::pair<uint64_t, int64_t>> holes;   // address, size; ascending, below first_segment
+  uint64_t first_segment = 0;                       // 0: unknown
+  std::vector<std::pair<uint64_t, int64_t>> holes;  // address, size; ascending, below first_segment
 };
 
 class AddressSpace final : public Device {

@@ -9,13 +9,12 @@
 namespace oomscope {
 namespace {
 
-// Stands in for the card's memory where no recording tells it: larger than any card, so that expandable ranges never end.
+// Stands in for the card's memory where no recording tells it: larger than any card, so that expandable ranges never
+// end.
 constexpr int64_t kUnknownCard = int64_t{1} << 40;
 
 // The card's memory from the size of an expandable range, which is 9/8 of it.
-int64_t total_from_reserve(int64_t reserve_bytes) {
-  return reserve_bytes == 0 ? kUnknownCard : reserve_bytes / 9 * 8;
-}
+int64_t total_from_reserve(int64_t reserve_bytes) { return reserve_bytes == 0 ? kUnknownCard : reserve_bytes / 9 * 8; }
 
 }  // namespace
 
@@ -75,7 +74,8 @@ void ExactReplay::adopt_start() {
         if (joins) {
           adopted.back().size += range - size;
         } else {
-          adopted.push_back(AdoptedBlock{.size = range - size, .requested_size = 0, .allocated = false, .pending = false, .mapped = false});
+          adopted.push_back(AdoptedBlock{
+              .size = range - size, .requested_size = 0, .allocated = false, .pending = false, .mapped = false});
         }
         size = range;
       }
@@ -111,9 +111,7 @@ void ExactReplay::run(uint32_t end, bool stop_at_difference) {
         prefix_has_completions_ = true;
         break;
       case Action::segment_free:
-      case Action::segment_unmap:
-        prefix_has_releases_ = true;
-        [[fallthrough]];
+      case Action::segment_unmap: prefix_has_releases_ = true; [[fallthrough]];
       case Action::segment_alloc:
       case Action::segment_map:
         if (prefix_begin_ == kNoEvent) prefix_begin_ = event;
@@ -159,11 +157,11 @@ void ExactReplay::handle_alloc(uint32_t event) {
         allocation.address - trace_.addr[segment_event] >= static_cast<uint64_t>(trace_.size[segment_event])) {
       blamed = segment_event;
     }
-    differ(blamed, block == nullptr
-                       ? fmt::format("the engine refuses {} bytes that the recording placed at {:#x}",
-                                     allocation.requested, allocation.address)
-                       : fmt::format("the engine places {} bytes at {:#x}, the recording at {:#x}",
-                                     allocation.requested, block->address, allocation.address),
+    differ(blamed,
+           block == nullptr ? fmt::format("the engine refuses {} bytes that the recording placed at {:#x}",
+                                          allocation.requested, allocation.address)
+                            : fmt::format("the engine places {} bytes at {:#x}, the recording at {:#x}",
+                                          allocation.requested, block->address, allocation.address),
            block == nullptr ? LimitHint::too_low : LimitHint::none);
     force_placement(event, id, block);
     block = blocks_[id];
@@ -196,7 +194,8 @@ void ExactReplay::handle_free(uint32_t event) {
   }
   const uint32_t next = event + 1;
   Block* block = blocks_[id];
-  if (next < trace_.size_events() && trace_.action[next] == Action::free_completed && timeline_.allocation_of[next] == id) {
+  if (next < trace_.size_events() && trace_.action[next] == Action::free_completed &&
+      timeline_.allocation_of[next] == id) {
     allocator_->free(block);
     blocks_[id] = nullptr;
     position_ = next + 1;
@@ -328,9 +327,11 @@ void ExactReplay::finish_prefix(uint32_t event) {
   if (prefix_begin_ == kNoEvent) return;
   if (device_->unused() < event) {
     const uint32_t unused = device_->unused();
-    const bool is_release = trace_.action[unused] == Action::segment_free || trace_.action[unused] == Action::segment_unmap;
-    differ(unused, fmt::format("the recording {} {} bytes at {:#x} here, the engine does not",
-                               is_release ? "releases" : "obtains", trace_.size[unused], trace_.addr[unused]),
+    const bool is_release =
+        trace_.action[unused] == Action::segment_free || trace_.action[unused] == Action::segment_unmap;
+    differ(unused,
+           fmt::format("the recording {} {} bytes at {:#x} here, the engine does not",
+                       is_release ? "releases" : "obtains", trace_.size[unused], trace_.addr[unused]),
            is_release ? LimitHint::too_high : LimitHint::too_low);
   }
   complete_prefix();

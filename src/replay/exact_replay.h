@@ -35,8 +35,8 @@ struct ReplayConfig {
 // A call of empty_cache, or of a pool's destructor, that freed something. It happened before `event`.
 struct ExplicitRelease {
   uint32_t event = 0;
-  bool everything = true;              // else only the pools below
-  std::vector<uint32_t> pools;         // indices into Timeline::pools of private pools that became freeable
+  bool everything = true;       // else only the pools below
+  std::vector<uint32_t> pools;  // indices into Timeline::pools of private pools that became freeable
 };
 
 struct Peak {
@@ -74,8 +74,8 @@ class ExactReplay {
   [[nodiscard]] int64_t own_release_bursts() const { return own_release_bursts_; }
   // Explicit releases whose stack does not show an empty_cache call.
   [[nodiscard]] int64_t unexplained_releases() const { return unexplained_releases_; }
-  // The start is one idle small segment: what a first tiny tensor leaves. It is replayed as a tensor of one float, so that
-  // totals count from the beginning of the process.
+  // The start is one idle small segment: what a first tiny tensor leaves. It is replayed as a tensor of one float, so
+  // that totals count from the beginning of the process.
   [[nodiscard]] bool from_the_beginning() const { return from_the_beginning_; }
   [[nodiscard]] const Peak& peak_allocated() const { return peak_allocated_; }
   [[nodiscard]] const Peak& peak_reserved() const { return peak_reserved_; }

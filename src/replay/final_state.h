@@ -10,6 +10,7 @@ namespace oomscope {
 
 // Empty if segments and blocks are equal: address, size, type, stream, pool, expandable; of blocks address, size, state
 // and, where a block is live, its requested size. Else the first difference.
-[[nodiscard]] std::string compare_final_state(const Snapshot& snapshot, int32_t device, const CachingAllocator& allocator);
+[[nodiscard]] std::string compare_final_state(const Snapshot& snapshot, int32_t device,
+                                              const CachingAllocator& allocator);
 
 }  // namespace oomscope

@@ -13,7 +13,8 @@ void add(LifetimeTable& table, int64_t requested, uint32_t begin, uint32_t end, 
   if (requested <= 0 || begin >= end) return;
   const int64_t rounded = round_up(requested, kMinBlockSize);
   table.requested.push_back(Lifetime{.size_bytes = requested, .begin = begin, .end = end, .group = 0});
-  table.rounded.push_back(Lifetime{.size_bytes = rounded, .begin = begin, .end = end, .group = group_of(rounded, stream_index)});
+  table.rounded.push_back(
+      Lifetime{.size_bytes = rounded, .begin = begin, .end = end, .group = group_of(rounded, stream_index)});
 }
 
 }  // namespace
@@ -32,7 +33,8 @@ LifetimeTable lifetimes_of(const Verification& verification, uint32_t until) {
   for (const Allocation& allocation : timeline.allocations) {
     if (allocation.begin != kNoEvent && allocation.begin >= until) continue;
     const uint32_t begin = allocation.begin == kNoEvent ? 0 : allocation.begin + 1;
-    const uint32_t end = allocation.free_completed == kNoEvent ? end_of_time : std::min(allocation.free_completed + 1, end_of_time);
+    const uint32_t end =
+        allocation.free_completed == kNoEvent ? end_of_time : std::min(allocation.free_completed + 1, end_of_time);
     add(table, allocation.requested, begin, end, allocation.stream_index);
   }
   return table;

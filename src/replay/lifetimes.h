@@ -10,9 +10,9 @@
 namespace oomscope {
 
 struct LifetimeTable {
-  std::vector<Lifetime> requested;   // sizes as requested: for floor_bytes, which equals requested_bytes.all.peak
-  std::vector<Lifetime> rounded;     // sizes in whole 512 bytes, grouped by pool class and stream: for packing and pages
-  std::vector<int64_t> page_bytes;   // by group: 2 MiB (small) or 20 MiB (large), as expandable segments map
+  std::vector<Lifetime> requested;  // sizes as requested: for floor_bytes, which equals requested_bytes.all.peak
+  std::vector<Lifetime> rounded;    // sizes in whole 512 bytes, grouped by pool class and stream: for packing and pages
+  std::vector<int64_t> page_bytes;  // by group: 2 MiB (small) or 20 MiB (large), as expandable segments map
 };
 
 // Time t is before event t; blocks of the start begin at 0. An allocation lives until its free has completed. With

@@ -45,8 +45,8 @@ class RecordedDevice final : public Device {
     if (given_ != 0) return std::exchange(given_, 0);
     if (!next_is(Action::segment_alloc)) return 0;
     if (trace_.size[cursor_] != size) {
-      differ(fmt::format("the engine obtains a segment of {} bytes, the recording one of {}", size,
-                         trace_.size[cursor_]));
+      differ(
+          fmt::format("the engine obtains a segment of {} bytes, the recording one of {}", size, trace_.size[cursor_]));
     } else {
       replay_.counts_.driver_exact += 1;
     }

@@ -1,6 +1,6 @@
-// First a bisection between the most bytes ever live (less is impossible) and what an unlimited run reserves, then a scan
-// of 3 % to both sides of the edge it found, on a grid of 2 MiB or, for long recordings, a coarser one. The scan moves
-// on as long as it meets a surprise at its border.
+// First a bisection between the most bytes ever live (less is impossible) and what an unlimited run reserves, then a
+// scan of 3 % to both sides of the edge it found, on a grid of 2 MiB or, for long recordings, a coarser one. The scan
+// moves on as long as it meets a surprise at its border.
 #include "replay/smallest_cap.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ class Search {
     const Outcome free_run = replay_what_if(requests_, unlimited);
     if (!free_run.completed) return std::nullopt;
     int64_t high = round_up(free_run.peak_reserved, kCapGrid);
-    while (!completes(high)) high += high / 8 / kCapGrid * kCapGrid + kCapGrid;  // collection under a limit may need more
+    while (!completes(high))
+      high += high / 8 / kCapGrid * kCapGrid + kCapGrid;  // collection under a limit may need more
     int64_t low = std::max<int64_t>(round_up(free_run.peak_requested, kCapGrid) - kCapGrid, 0);
     while (high - low > kCapGrid) {
       const int64_t middle = low + (high - low) / 2 / kCapGrid * kCapGrid;
@@ -63,7 +64,9 @@ class Search {
       }
       if (caps.empty()) return;
       std::vector<char> fits(caps.size());  // vector<bool> is not safe to write from several threads
-      run_parallel(caps.size(), options_.threads, [&](size_t i) { fits[i] = replay(caps[i]).completed ? 1 : 0; }, options_.progress);
+      run_parallel(
+          caps.size(), options_.threads, [&](size_t i) { fits[i] = replay(caps[i]).completed ? 1 : 0; },
+          options_.progress);
       for (size_t i = 0; i < caps.size(); ++i) tried_[caps[i]] = fits[i] != 0;
       budget -= static_cast<int64_t>(caps.size());
       // A surprise near a border: look further.

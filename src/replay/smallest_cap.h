@@ -23,9 +23,9 @@ struct SmallestCap {
   int64_t first_fit_bytes = 0;        // the lowest cap that completes at all
   int64_t largest_failing_bytes = 0;  // 0: none that was tried fails
   bool monotone = true;
-  int64_t tried = 0;                  // replays made
-  int64_t step_bytes = kCapGrid;      // of the scan around the edge
-  int64_t address_ties = 0;           // of the run at smallest_cap_bytes; 0: does not hang on driver addresses
+  int64_t tried = 0;              // replays made
+  int64_t step_bytes = kCapGrid;  // of the scan around the edge
+  int64_t address_ties = 0;       // of the run at smallest_cap_bytes; 0: does not hang on driver addresses
 };
 
 // Empty if the recording completes under no cap at all (this torch would stop in an assertion, say).

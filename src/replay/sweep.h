@@ -28,6 +28,7 @@ struct SweepRun {
 [[nodiscard]] std::vector<std::string_view> sweep_confs();
 
 // Completed runs first, then by peak reserved, then the shorter conf. Deterministic whatever the number of threads.
-[[nodiscard]] std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules, const SweepOptions& options);
+[[nodiscard]] std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules,
+                                          const SweepOptions& options);
 
 }  // namespace oomscope

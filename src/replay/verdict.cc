@@ -33,10 +33,14 @@ Result<Verdict> judge(const Verification& verification, const FailedRequest& fai
                   .capacity_high_bytes = capacity.high_bytes};
   LifetimeTable table = lifetimes_of(verification, failed.event);
   if (failed.recorded) add_request(table, verification, failed.event, failed.size_bytes);
-  OOM_TRY(const Floor floor, floor_bytes(table.requested));
-  if (floor.bytes > capacity.high_bytes) {
+  // What is live at that moment counts, not an earlier peak: a limit may have been set since.
+  int64_t wanted = failed.recorded ? 0 : failed.size_bytes;
+  for (const Lifetime& lifetime : table.requested) {
+    if (lifetime.begin <= failed.event && lifetime.end > failed.event) wanted += lifetime.size_bytes;
+  }
+  if (wanted > capacity.high_bytes) {
     verdict.verdict = VerdictKind::unavoidable;
-    verdict.bytes = floor.bytes - capacity.high_bytes;
+    verdict.bytes = wanted - capacity.high_bytes;
     verdict.proof = "floor";
     return verdict;
   }

@@ -21,18 +21,18 @@ enum class VerdictKind : uint8_t {
 };
 
 struct Verdict {
-  uint32_t event = 0;            // of the failed request
+  uint32_t event = 0;  // of the failed request
   VerdictKind verdict = VerdictKind::undecided;
   // avoidable: what the proof leaves of the capacity; unavoidable: what is missing at least; undecided: by how much the
   // best placement that was found exceeds the capacity.
   int64_t bytes = 0;
-  std::string proof;             // a conf, "packing" or "floor"
-  int64_t capacity_low_bytes = 0;   // what the allocator could reserve at most, as far as known
+  std::string proof;               // a conf, "packing" or "floor"
+  int64_t capacity_low_bytes = 0;  // what the allocator could reserve at most, as far as known
   int64_t capacity_high_bytes = 0;
 };
 
-// What the process's allocator could reserve when `event` (an oom entry) failed: the limit if there is one, else what it
-// held and what the card had free.
+// What the process's allocator could reserve when `event` (an oom entry) failed: the limit if there is one, else what
+// it held and what the card had free.
 struct Capacity {
   int64_t low_bytes = 0;
   int64_t high_bytes = 0;
@@ -41,7 +41,7 @@ struct Capacity {
 
 struct FailedRequest {
   uint32_t event = 0;
-  int64_t size_bytes = 0;  // rounded
+  int64_t size_bytes = 0;    // rounded
   size_t failure_index = 0;  // into RequestStream::failures; used to look up what the runs did with it
   bool recorded = true;      // an oom entry; else the stop of a what-if replay, which the runs answer by completing
   bool try_packing = true;   // costs a packing of all that lives until then
@@ -50,8 +50,8 @@ struct FailedRequest {
 [[nodiscard]] const char* name_of(VerdictKind kind);
 
 // `runs` were replayed under capacity.low_bytes. Errors: lifetimes that overflow.
-[[nodiscard]] Result<Verdict> judge(const Verification& verification, const FailedRequest& failed, const Capacity& capacity,
-                                    const std::vector<SweepRun>& runs);
+[[nodiscard]] Result<Verdict> judge(const Verification& verification, const FailedRequest& failed,
+                                    const Capacity& capacity, const std::vector<SweepRun>& runs);
 
 // The height of an explicit placement of all lifetimes, checked by code that shares nothing with the packer.
 struct CheckedPacking {

@@ -23,8 +23,8 @@ struct Pressure {
   std::optional<int64_t> smallest_refused;  // of an oom entry that was not the card's doing
   int64_t ooms = 0;
   int64_t driver_ooms = 0;
-  int64_t highest_release = 0;              // reserved before the lowest burst of releases; 0: none
-  bool suspected_retry = false;             // releases, then a segment, above the largest total ever allowed
+  int64_t lowest_release = 0;    // the least reserved in front of a burst of releases; 0: none
+  bool suspected_retry = false;  // releases, then a segment, above the largest total ever allowed
   bool releases = false;
 };
 
@@ -41,7 +41,10 @@ class PressureScan {
     }
     std::vector<int64_t> retries;  // totals in front of a burst that a segment follows
     int64_t before_burst = 0;
-    for (size_t i = 0; i < trace_.size_events(); ++i) {
+    uint32_t previous = 0;
+    for (const uint32_t i : timeline_.driver_events) {
+      if (call_between(previous, i)) before_burst = 0;
+      previous = i;
       switch (trace_.action[i]) {
         case Action::segment_alloc: allow(i, trace_.size[i], before_burst, retries); break;
         case Action::segment_map: allow(i, request_behind(i), before_burst, retries); break;
@@ -50,22 +53,32 @@ class PressureScan {
           if (before_burst == 0) {
             before_burst = reserved_;
             pressure_.releases = true;
-            if (pressure_.highest_release == 0) pressure_.highest_release = reserved_;
-            pressure_.highest_release = std::min(pressure_.highest_release, reserved_);
+            if (pressure_.lowest_release == 0) pressure_.lowest_release = reserved_;
+            pressure_.lowest_release = std::min(pressure_.lowest_release, reserved_);
           }
           reserved_ -= trace_.size[i];
           break;
-        case Action::oom: refuse(i); before_burst = 0; break;
-        case Action::alloc:
-        case Action::free_requested: before_burst = 0; break;
+        case Action::oom:
+          refuse(i);
+          before_burst = 0;
+          break;
         default: break;
       }
     }
-    for (int64_t total : retries) pressure_.suspected_retry = pressure_.suspected_retry || total > pressure_.largest_allowed;
+    for (int64_t total : retries)
+      pressure_.suspected_retry = pressure_.suspected_retry || total > pressure_.largest_allowed;
     return pressure_;
   }
 
  private:
+  // Does an allocation or a free stand between two driver events, so that they belong to different calls?
+  [[nodiscard]] bool call_between(uint32_t from, uint32_t to) const {
+    for (uint32_t i = from + 1; i < to; ++i) {
+      if (trace_.action[i] == Action::alloc || trace_.action[i] == Action::free_requested) return true;
+    }
+    return false;
+  }
+
   void allow(size_t event, int64_t alloc_size, int64_t before_burst, std::vector<int64_t>& retries) {
     const bool first_step = event == 0 || trace_.action[event - 1] != Action::segment_map;
     if (first_step) pressure_.largest_allowed = std::max(pressure_.largest_allowed, reserved_ + alloc_size);
@@ -118,9 +131,10 @@ AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const Ru
   for (const SnapshotSegment& segment : snapshot.segments) {
     if (segment.device == device && segment.is_expandable) settings.expandable_segments = true;
   }
-  caveats.push_back(Caveat{.code = "settings-not-recorded",
-                           .text = "the file carries no allocator settings (torch before 2.4): PyTorch's defaults are assumed",
-                           .source = CaveatSource::recording});
+  caveats.push_back(
+      Caveat{.code = "settings-not-recorded",
+             .text = "the file carries no allocator settings (torch before 2.4): PyTorch's defaults are assumed",
+             .source = CaveatSource::recording});
   return settings;
 }
 
@@ -131,11 +145,8 @@ class Verifier {
 
   std::unique_ptr<Verification> run() {
     std::unique_ptr<Verification> best;
-    std::vector<std::string> equally_good;
     for (const RuleSet& rules : all_rule_sets()) {
       if (options_.rules && rules.name != options_.rules->name) continue;
-      // An exact replay needs no competitor, except to know that the recording cannot tell them apart: that is asked
-      // separately (equivalent_rule_sets), since it costs a replay a rule set.
       std::unique_ptr<Verification> tried = try_rules(rules);
       if (best == nullptr || better(*tried, *best)) best = std::move(tried);
       if (best->exact()) break;
@@ -153,8 +164,10 @@ class Verifier {
     Caveats caveats;
     const AllocatorSettings settings = settings_of(snapshot_, device_, rules, caveats);
     auto base = std::make_unique<Verification>();
-    base->timeline = build_timeline(snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); });
-    base->config = ReplayConfig{.rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
+    base->timeline =
+        build_timeline(snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); });
+    base->config = ReplayConfig{
+        .rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
     base->caveats = caveats;
     pressure_ = PressureScan(base->timeline, settings, rules).run();
     base->refused_requests = pressure_.ooms;
@@ -180,7 +193,8 @@ class Verifier {
     if (pressure_.suspected_retry) {
       replay(v, pressure_.largest_allowed);
       // Taken only if the limit explains every burst: a program that calls empty_cache looks similar at its peak.
-      if (v.replay->differences() == 0 && v.replay->unexplained_releases() == 0 && v.replay->own_release_bursts() > 0) return;
+      if (v.replay->differences() == 0 && v.replay->unexplained_releases() == 0 && v.replay->own_release_bursts() > 0)
+        return;
     }
     replay(v, std::nullopt);
   }
@@ -192,7 +206,7 @@ class Verifier {
     if (!v.replay->first_difference() && v.replay->unexplained_releases() == 0) return;
     const double threshold = v.config.settings.garbage_collection_threshold;
     int64_t low = pressure_.largest_allowed;
-    int64_t high = static_cast<int64_t>(static_cast<double>(pressure_.highest_release) / threshold) + (int64_t{1} << 21);
+    int64_t high = static_cast<int64_t>(static_cast<double>(pressure_.lowest_release) / threshold) + (int64_t{1} << 21);
     if (pressure_.smallest_refused) high = std::min(high, *pressure_.smallest_refused - 1);
     constexpr int64_t kFine = 4096;
     while (low + kFine < high) {
@@ -229,41 +243,47 @@ class Verifier {
     v.final_state_equal = text.empty();
     final_difference_ = text;
     if (!text.empty()) {
-      v.caveats.push_back(Caveat{.code = "final-state-differs", .text = "final state: " + text, .source = CaveatSource::model});
+      v.caveats.push_back(
+          Caveat{.code = "final-state-differs", .text = "final state: " + text, .source = CaveatSource::model});
     }
   }
 
   void add_caveats(Verification& v) const {
     const Timeline& timeline = v.timeline;
+    if (timeline.trace().size_events() == 0) return;  // a state without history starts nowhere
     if (timeline.starts_mid_life) {
       int64_t live = 0;
       for (const StartSegment& segment : timeline.start) {
         live += std::count_if(segment.blocks.begin(), segment.blocks.end(),
                               [](const StartBlock& block) { return block.allocation != kNoAllocation; });
       }
-      v.caveats.push_back(Caveat{.code = "starts-mid-life",
-                                 .text = fmt::format("the recording starts with {} live blocks (history switched on late, or "
-                                                     "the ring of events wrapped): earlier peaks and totals are unknown",
-                                                     live),
-                                 .source = CaveatSource::recording});
+      v.caveats.push_back(
+          Caveat{.code = "starts-mid-life",
+                 .text = fmt::format("the recording starts with {} live blocks (history switched on late, or "
+                                     "the ring of events wrapped): earlier peaks and totals are unknown",
+                                     live),
+                 .source = CaveatSource::recording});
     }
     if (timeline.uncertain_ghosts > 0) {
-      v.caveats.push_back(Caveat{.code = "uncertain-start-blocks",
-                                 .text = fmt::format("the exact size of {} live blocks of the start is not recorded; each may "
-                                                     "be up to 1 MiB larger than taken",
-                                                     timeline.uncertain_ghosts),
-                                 .source = CaveatSource::recording});
+      v.caveats.push_back(
+          Caveat{.code = "uncertain-start-blocks",
+                 .text = fmt::format("the exact size of {} live blocks of the start is not recorded; each may "
+                                     "be up to 1 MiB larger than taken",
+                                     timeline.uncertain_ghosts),
+                 .source = CaveatSource::recording});
     }
     if (timeline.starts_mid_life && v.config.settings.garbage_collection_threshold > 0) {
       v.caveats.push_back(Caveat{.code = "unknown-ages",
-                                 .text = "garbage collection goes by the age of blocks, and ages before the recording are "
-                                         "unknown: its first passes may free other segments",
+                                 .text =
+                                     "garbage collection goes by the age of blocks, and ages before the recording are "
+                                     "unknown: its first passes may free other segments",
                                  .source = CaveatSource::recording});
     }
     if (timeline.orphan_frees > 0) {
-      v.caveats.push_back(Caveat{.code = "orphan-frees",
-                                 .text = fmt::format("{} frees name an address where nothing was allocated", timeline.orphan_frees),
-                                 .source = CaveatSource::recording});
+      v.caveats.push_back(
+          Caveat{.code = "orphan-frees",
+                 .text = fmt::format("{} frees name an address where nothing was allocated", timeline.orphan_frees),
+                 .source = CaveatSource::recording});
     }
   }
 
@@ -279,6 +299,20 @@ class Verifier {
 
 std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device, const VerifyOptions& options) {
   return Verifier(snapshot, device, options).run();
+}
+
+std::vector<std::string_view> equally_exact_rules(const Verification& verification) {
+  std::vector<std::string_view> names;
+  for (const RuleSet& rules : all_rule_sets()) {
+    if (rules.name == verification.config.rules.name) continue;
+    Timeline timeline = verification.timeline;
+    ReplayConfig config = verification.config;
+    config.rules = rules;
+    ExactReplay replay(timeline, config);
+    replay.run(kNoEvent, true);
+    if (replay.differences() == 0) names.push_back(rules.name);
+  }
+  return names;
 }
 
 }  // namespace oomscope

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/caveat.h"
 #include "base/result.h"
@@ -25,23 +27,24 @@ struct LimitRange {
 
 struct Verification {
   Timeline timeline;
-  ReplayConfig config;                    // the rules, settings and limit that fit best
-  std::unique_ptr<ExactReplay> replay;    // run to the end; refers to this object's timeline
+  ReplayConfig config;                  // the rules, settings and limit that fit best
+  std::unique_ptr<ExactReplay> replay;  // run to the end; refers to this object's timeline
   std::optional<LimitRange> limit;
-  std::string rules_note;                 // which other rule sets replay it as well
   bool final_state_checked = false;
   bool final_state_equal = false;
-  int64_t refused_requests = 0;           // oom events
-  int64_t refused_by_driver = 0;          // of them, with less free on the card than was asked for
+  int64_t refused_requests = 0;   // oom events
+  int64_t refused_by_driver = 0;  // of them, with less free on the card than was asked for
   Caveats caveats;
 
-  [[nodiscard]] bool exact() const {
-    return replay->differences() == 0 && (!final_state_checked || final_state_equal);
-  }
+  [[nodiscard]] bool exact() const { return replay->differences() == 0 && (!final_state_checked || final_state_equal); }
 };
 
 // Replays device `device` of the snapshot, which must outlive the result.
 [[nodiscard]] std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device,
                                                    const VerifyOptions& options = {});
+
+// The other rule sets that replay it without a difference, under the same settings and limit: the recording cannot tell
+// them apart. Costs a replay each, up to its first difference.
+[[nodiscard]] std::vector<std::string_view> equally_exact_rules(const Verification& verification);
 
 }  // namespace oomscope

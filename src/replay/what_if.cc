@@ -118,10 +118,11 @@ class StreamBuilder {
       case Action::oom: {
         alloc_since_failure_ = false;
         add(RequestKind::failed, static_cast<uint32_t>(out_.failures.size()));
-        out_.failures.push_back(RequestStream::Failure{.event = event,
-                                                       .size = trace_.size[event],
-                                                       .place = {trace_.stream(event), v_.replay->oom_pools()[out_.failures.size()]},
-                                                       .last = false});
+        out_.failures.push_back(
+            RequestStream::Failure{.event = event,
+                                   .size = trace_.size[event],
+                                   .place = {trace_.stream(event), v_.replay->oom_pools()[out_.failures.size()]},
+                                   .last = false});
         break;
       }
       default: break;
@@ -149,7 +150,8 @@ class StreamBuilder {
         if (address >= first || first - address > kFar) return;
         large = address;
       }
-      if (is_small && large != 0 && address < large && large - address < kNear) small = small == 0 ? address : std::min(small, address);
+      if (is_small && large != 0 && address < large && large - address < kNear)
+        small = small == 0 ? address : std::min(small, address);
     }
     if (large == 0) return;
     out_.address_hints.first_segment = first;
@@ -213,8 +215,9 @@ class Run {
     if (block != nullptr || requests_.size[id] <= 0) return;
     // A library tries one plan after the other: its scratch fails, and is "freed" by the very next operation of the
     // recording, where it had succeeded.
-    const bool library_try = index + 1 < requests_.kind.size() && requests_.id[index + 1] == id &&
-                             (requests_.kind[index + 1] == RequestKind::free || requests_.kind[index + 1] == RequestKind::free_held);
+    const bool library_try =
+        index + 1 < requests_.kind.size() && requests_.id[index + 1] == id &&
+        (requests_.kind[index + 1] == RequestKind::free || requests_.kind[index + 1] == RequestKind::free_held);
     if (library_try) {
       outcome_.library_tries += 1;
       return;

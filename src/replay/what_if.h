@@ -28,9 +28,9 @@ enum class RequestKind : uint8_t {
 struct RequestStream {
   std::vector<RequestKind> kind;
   std::vector<uint32_t> id;
-  std::vector<int64_t> size;        // by allocation: requested bytes
-  std::vector<uint32_t> place;      // by allocation: index into places
-  std::vector<uint32_t> begin;      // by allocation: its alloc event; kNoEvent for blocks of the start
+  std::vector<int64_t> size;    // by allocation: requested bytes
+  std::vector<uint32_t> place;  // by allocation: index into places
+  std::vector<uint32_t> begin;  // by allocation: its alloc event; kNoEvent for blocks of the start
   struct Place {
     StreamId stream;
     PoolId pool;
@@ -39,13 +39,13 @@ struct RequestStream {
     uint32_t event;
     int64_t size;  // rounded
     Place place;
-    bool last;     // no request follows: the program died of it
+    bool last;  // no request follows: the program died of it
   };
-  std::vector<Place> places;        // distinct (stream, pool)
+  std::vector<Place> places;  // distinct (stream, pool)
   std::vector<PoolId> pools;
-  std::vector<Failure> failures;    // id of `failed` indexes these
+  std::vector<Failure> failures;  // id of `failed` indexes these
   AddressHints address_hints;
-  bool from_mid_life = false;       // the blocks of the start are allocated anew first
+  bool from_mid_life = false;  // the blocks of the start are allocated anew first
 };
 
 // The requests of a recording whose replay has run to its end.
@@ -69,10 +69,10 @@ struct Outcome {
   int64_t num_device_free = 0;
   int64_t num_alloc_retries = 0;
   int64_t num_ooms = 0;
-  int64_t library_tries = 0;             // refused requests that a library gave up at once; skipped
-  int64_t address_ties = 0;              // 0: the same on every driver
-  bool impossible = false;               // this torch would trip one of its own assertions
-  std::vector<bool> failure_served;      // by RequestStream::failures: did the request that failed succeed
+  int64_t library_tries = 0;         // refused requests that a library gave up at once; skipped
+  int64_t address_ties = 0;          // 0: the same on every driver
+  bool impossible = false;           // this torch would trip one of its own assertions
+  std::vector<bool> failure_served;  // by RequestStream::failures: did the request that failed succeed
   Stats stats;
 };
 

@@ -36,20 +36,30 @@ std::string range_text(const OutcomeRange& outcome) {
 Document replay_document(const ReplayResult& result, const Verification& verification) {
   Document document;
   const Outcome& outcome = result.outcome.main;
-  std::string sentence = outcome.completed ? "It completes." : fmt::format("It fails at event {}: {} refused.", format_count(outcome.stopped_at_event), format_bytes(outcome.refused_bytes));
-  if (result.outcome.completed_somewhere != result.outcome.completed_everywhere) sentence += " Where the driver puts segments decides it: on another card it may be otherwise.";
-  document.sections.push_back(Section{.body = Sentence{.text = sentence, .style = outcome.completed ? Style::green : Style::red}, .joined = false});
-  document.sections.push_back(Section{.body = pairs_table("", {{"settings", result.conf.empty() ? "(PyTorch's defaults)" : result.conf},
-                                                               {"cap", result.cap_bytes ? format_mib(*result.cap_bytes) : "none"},
-                                                               {"peak requested", format_mib(outcome.peak_requested)},
-                                                               {"peak allocated", format_mib(outcome.peak_allocated)},
-                                                               {"peak reserved", range_text(result.outcome)},
-                                                               {"driver allocations", format_count(outcome.num_device_alloc)},
-                                                               {"retries", format_count(outcome.num_alloc_retries)},
-                                                               {"failed requests", format_count(outcome.num_ooms)}}),
-                                      .joined = true});
+  std::string sentence = outcome.completed
+                             ? "It completes."
+                             : fmt::format("It fails at event {}: {} refused.", format_count(outcome.stopped_at_event),
+                                           format_bytes(outcome.refused_bytes));
+  if (result.outcome.completed_somewhere != result.outcome.completed_everywhere)
+    sentence += " Where the driver puts segments decides it: on another card it may be otherwise.";
+  document.sections.push_back(Section{
+      .body = Sentence{.text = sentence, .style = outcome.completed ? Style::green : Style::red}, .joined = false});
+  document.sections.push_back(
+      Section{.body = pairs_table("", {{"settings", result.conf.empty() ? "(PyTorch's defaults)" : result.conf},
+                                       {"cap", result.cap_bytes ? format_mib(*result.cap_bytes) : "none"},
+                                       {"peak requested", format_mib(outcome.peak_requested)},
+                                       {"peak allocated", format_mib(outcome.peak_allocated)},
+                                       {"peak reserved", range_text(result.outcome)},
+                                       {"driver allocations", format_count(outcome.num_device_alloc)},
+                                       {"retries", format_count(outcome.num_alloc_retries)},
+                                       {"failed requests", format_count(outcome.num_ooms)}}),
+              .joined = true});
   for (const Verdict& verdict : result.verdicts) {
-    document.sections.push_back(Section{.body = Sentence{.text = fmt::format("event {}: {} by {}{}", format_count(verdict.event), name_of(verdict.verdict), format_bytes(verdict.bytes), verdict.proof.empty() ? "" : ", proved by " + verdict.proof)}, .joined = true});
+    document.sections.push_back(
+        Section{.body = Sentence{.text = fmt::format("event {}: {} by {}{}", format_count(verdict.event),
+                                                     name_of(verdict.verdict), format_bytes(verdict.bytes),
+                                                     verdict.proof.empty() ? "" : ", proved by " + verdict.proof)},
+                .joined = true});
   }
   document.sections.push_back(Section{.body = Sentence{.text = "proof: " + proof_text(verification)}, .joined = true});
   document.payload = run_json(result.conf, result.cap_bytes, result.outcome);
@@ -65,11 +75,13 @@ Document replay_document(const ReplayResult& result, const Verification& verific
 Document sweep_document(const SweepResult& result, const Verification& verification) {
   Document document;
   document.sections.push_back(Section{.body = runs_table(result.runs, result.runs.size()), .joined = false});
-  document.sections.push_back(Section{.body = pairs_table("What no setting can beat",
-                                                          {{"floor", format_mib(result.floor_bytes) + ": most requested bytes ever live at once"},
-                                                           {"page floor", format_mib(result.page_floor_bytes) + ": the same in whole pages"},
-                                                           {"packing", format_mib(result.packing_bytes) + ": an explicit placement, checked: this much suffices"}}),
-                                      .joined = false});
+  document.sections.push_back(Section{
+      .body = pairs_table(
+          "What no setting can beat",
+          {{"floor", format_mib(result.floor_bytes) + ": most requested bytes ever live at once"},
+           {"page floor", format_mib(result.page_floor_bytes) + ": the same in whole pages"},
+           {"packing", format_mib(result.packing_bytes) + ": an explicit placement, checked: this much suffices"}}),
+      .joined = false});
   document.sections.push_back(Section{.body = Sentence{.text = "proof: " + proof_text(verification)}, .joined = true});
   document.payload = {{"schema", "oomscope.sweep/1"},
                       {"cap_bytes", result.cap_bytes ? Json(*result.cap_bytes) : Json(nullptr)},
@@ -77,25 +89,34 @@ Document sweep_document(const SweepResult& result, const Verification& verificat
                       {"page_floor_bytes", result.page_floor_bytes},
                       {"packing_bytes", result.packing_bytes},
                       {"runs", Json::array()}};
-  for (const SweepRun& run : result.runs) document.payload["runs"].push_back(run_json(run.conf, result.cap_bytes, run.outcome));
+  for (const SweepRun& run : result.runs)
+    document.payload["runs"].push_back(run_json(run.conf, result.cap_bytes, run.outcome));
   add_caveats(document, result.caveats);
   return document;
 }
 
-Document smallest_cap_document(const std::string& conf, const SmallestCap& found, const Caveats& caveats, const Verification& verification) {
+Document smallest_cap_document(const std::string& conf, const SmallestCap& found, const Caveats& caveats,
+                               const Verification& verification) {
   Document document;
-  document.sections.push_back(Section{.body = Sentence{.text = fmt::format("It completes in {} and in every larger cap that was tried; {} still fails.",
-                                                                           format_mib(found.smallest_cap_bytes), format_mib(found.largest_failing_bytes)),
-                                                       .style = Style::bold},
-                                      .joined = false});
-  std::vector<std::pair<std::string, std::string>> rows = {{"settings", conf.empty() ? "(PyTorch's defaults)" : conf},
-                                                           {"smallest cap", format_mib(found.smallest_cap_bytes)},
-                                                           {"first fit", format_mib(found.first_fit_bytes)},
-                                                           {"largest failing", format_mib(found.largest_failing_bytes)},
-                                                           {"replays", fmt::format("{}, every {} around the edge", format_count(found.tried), format_mib(found.step_bytes))}};
+  document.sections.push_back(Section{
+      .body =
+          Sentence{.text = fmt::format("It completes in {} and in every larger cap that was tried; {} still fails.",
+                                       format_mib(found.smallest_cap_bytes), format_mib(found.largest_failing_bytes)),
+                   .style = Style::bold},
+      .joined = false});
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"settings", conf.empty() ? "(PyTorch's defaults)" : conf},
+      {"smallest cap", format_mib(found.smallest_cap_bytes)},
+      {"first fit", format_mib(found.first_fit_bytes)},
+      {"largest failing", format_mib(found.largest_failing_bytes)},
+      {"replays",
+       fmt::format("{}, every {} around the edge", format_count(found.tried), format_mib(found.step_bytes))}};
   document.sections.push_back(Section{.body = pairs_table("", rows), .joined = true});
   if (!found.monotone) {
-    document.sections.push_back(Section{.body = Sentence{.text = "Fitting is not monotone here: some caps between first fit and largest failing complete, some do not."}, .joined = true});
+    document.sections.push_back(
+        Section{.body = Sentence{.text = "Fitting is not monotone here: some caps between first fit and largest "
+                                         "failing complete, some do not."},
+                .joined = true});
   }
   document.sections.push_back(Section{.body = Sentence{.text = "proof: " + proof_text(verification)}, .joined = true});
   document.payload = {{"schema", "oomscope.smallest-cap/1"},

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "report/document.h"
 #include "replay/smallest_cap.h"
 #include "replay/sweep.h"
 #include "replay/verdict.h"
 #include "replay/verify.h"
+#include "report/document.h"
 
 namespace oomscope {
 
 struct ReplayResult {
-  std::string conf;              // the settings of the run, as a conf string
+  std::string conf;  // the settings of the run, as a conf string
   std::optional<int64_t> cap_bytes;
   OutcomeRange outcome;
   std::vector<Verdict> verdicts;

@@ -16,7 +16,10 @@ constexpr size_t kSegmentsShown = 8;
 Table totals_table(const Shown& shown) {
   const ShowTotals& totals = shown.totals;
   Table table{.title = fmt::format("At the {}", shown.at),
-              .columns = {{.header = ""}, {.header = "now", .align = Align::right}, {.header = "peak", .align = Align::right}, {.header = "", .may_shrink = true}},
+              .columns = {{.header = ""},
+                          {.header = "now", .align = Align::right},
+                          {.header = "peak", .align = Align::right},
+                          {.header = "", .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -42,12 +45,16 @@ const char* title_of(GroupBy by) {
 // The user's own lines first, then the rest; each by bytes. Rows sum to the live bytes.
 Table rows_table(const Shown& shown, GroupBy by, int64_t top) {
   Table table{.title = title_of(by),
-              .columns = {{.header = "bytes", .align = Align::right}, {.header = "share", .align = Align::right}, {.header = "blocks", .align = Align::right}, {.header = "", .may_shrink = true}},
+              .columns = {{.header = "bytes", .align = Align::right},
+                          {.header = "share", .align = Align::right},
+                          {.header = "blocks", .align = Align::right},
+                          {.header = "", .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
   std::vector<ShowRow> rows = shown.rows;
-  std::stable_sort(rows.begin(), rows.end(), [](const ShowRow& a, const ShowRow& b) { return a.user_code && !b.user_code; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ShowRow& a, const ShowRow& b) { return a.user_code && !b.user_code; });
   const size_t most = static_cast<size_t>(std::max<int64_t>(top, 1));
   ShowRow rest;
   size_t others = 0;
@@ -59,20 +66,30 @@ Table rows_table(const Shown& shown, GroupBy by, int64_t top) {
       others += 1;
       continue;
     }
-    table.rows.push_back(Row{.cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active), format_count(row.count), row.key}, .style = Style::plain});
+    table.rows.push_back(Row{.cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active),
+                                       format_count(row.count), row.key},
+                             .style = Style::plain});
   }
   if (others > 0) {
-    table.rows.push_back(Row{.cells = {format_mib(rest.bytes), format_percent(rest.bytes, shown.totals.active), format_count(rest.count), fmt::format("[{} others]", others)}, .style = Style::dim});
+    table.rows.push_back(Row{.cells = {format_mib(rest.bytes), format_percent(rest.bytes, shown.totals.active),
+                                       format_count(rest.count), fmt::format("[{} others]", others)},
+                             .style = Style::dim});
   }
   int64_t blocks = 0;
   for (const ShowRow& row : rows) blocks += row.count;
-  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), "live, those waiting for other streams included"}, .style = Style::bold};
+  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks),
+                              "live, those waiting for other streams included"},
+                    .style = Style::bold};
   return table;
 }
 
 Table segments_table(const std::vector<SegmentHarm>& segments) {
   Table table{.title = "Segments that live blocks pin (# full, + partly, . free)",
-              .columns = {{.header = "pinned free", .align = Align::right}, {.header = "of", .align = Align::right}, {.header = "map"}, {.header = "pool", .may_drop = true}, {.header = "smallest block that pins it", .may_shrink = true}},
+              .columns = {{.header = "pinned free", .align = Align::right},
+                          {.header = "of", .align = Align::right},
+                          {.header = "map"},
+                          {.header = "pool", .may_drop = true},
+                          {.header = "smallest block that pins it", .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -83,7 +100,10 @@ Table segments_table(const std::vector<SegmentHarm>& segments) {
     free_bytes += segment.free_bytes;
     size += segment.size;
     if (i >= kSegmentsShown) continue;
-    table.rows.push_back(Row{.cells = {format_mib(segment.free_bytes), format_mib(segment.size), segment.map, segment.pool, fmt::format("{} {}", format_bytes(segment.smallest_live), segment.smallest_site)}, .style = Style::plain});
+    table.rows.push_back(
+        Row{.cells = {format_mib(segment.free_bytes), format_mib(segment.size), segment.map, segment.pool,
+                      fmt::format("{} {}", format_bytes(segment.smallest_live), segment.smallest_site)},
+            .style = Style::plain});
   }
   if (segments.size() > kSegmentsShown) {
     int64_t other_free = 0;
@@ -92,7 +112,9 @@ Table segments_table(const std::vector<SegmentHarm>& segments) {
       other_free += segments[i].free_bytes;
       other_size += segments[i].size;
     }
-    table.rows.push_back(Row{.cells = {format_mib(other_free), format_mib(other_size), fmt::format("[{} others]", segments.size() - kSegmentsShown)}, .style = Style::dim});
+    table.rows.push_back(Row{.cells = {format_mib(other_free), format_mib(other_size),
+                                       fmt::format("[{} others]", segments.size() - kSegmentsShown)},
+                             .style = Style::dim});
   }
   table.total = Row{.cells = {format_mib(free_bytes), format_mib(size), "", "", ""}, .style = Style::bold};
   return table;

@@ -42,16 +42,20 @@ Table balance_table(const Diagnosis& diagnosis) {
   if (!others.empty()) {
     std::string names = others.front();
     for (size_t i = 1; i < others.size(); ++i) names += "; " + others[i];
-    table.rows.push_back(Row{.cells = {others.size() == 1 ? "[1 other]" : fmt::format("[{} others]", others.size()), format_mib(others_bytes), names}, .style = Style::plain});
+    table.rows.push_back(Row{.cells = {others.size() == 1 ? "[1 other]" : fmt::format("[{} others]", others.size()),
+                                       format_mib(others_bytes), names},
+                             .style = Style::plain});
   }
   table.rows.insert(table.rows.end(), last.begin(), last.end());
-  table.rows.push_back(Row{.cells = {"total", format_mib(diagnosis.balance_total_bytes), "sum of the rows above"}, .style = Style::bold});
+  table.rows.push_back(Row{.cells = {"total", format_mib(diagnosis.balance_total_bytes), "sum of the rows above"},
+                           .style = Style::bold});
   return table;
 }
 
-std::string range_text(const OutcomeRange& outcome) {
-  if (outcome.peak_reserved_low == outcome.peak_reserved_high) return "";
-  return fmt::format("{} to {}", format_count(outcome.peak_reserved_low >> 20), format_count(outcome.peak_reserved_high >> 20));
+// One number, or the range over where the driver may put segments.
+std::string reserved_text(const OutcomeRange& outcome) {
+  if (outcome.peak_reserved_low == outcome.peak_reserved_high) return format_mib(outcome.main.peak_reserved);
+  return fmt::format("{}-{}", format_count(outcome.peak_reserved_low >> 20), format_mib(outcome.peak_reserved_high));
 }
 
 // Runs worth proposing: those that fit where something failed, else those that reserve less than the recording did.
@@ -64,7 +68,8 @@ std::vector<const SweepRun*> proposals(const Diagnosis& diagnosis, const Changes
     if (!helps || run.settings == diagnosis.verification->config.settings) continue;
     // The same result by a longer line is no proposal.
     const bool repeats = std::any_of(list.begin(), list.end(), [&](const SweepRun* other) {
-      return other->outcome.main.peak_reserved == outcome.peak_reserved && run.conf.find(other->conf) != std::string::npos;
+      return other->outcome.main.peak_reserved == outcome.peak_reserved &&
+             run.conf.find(other->conf) != std::string::npos;
     });
     if (!repeats) list.push_back(&run);
   }
@@ -76,9 +81,9 @@ std::string paste_line(const std::string& conf) {
 }
 
 std::string result_text(const SweepRun& run, const Changes& changes) {
-  std::string text = format_mib(run.outcome.main.peak_reserved);
+  const std::string text = reserved_text(run.outcome);
   if (!changes.cap_bytes) return text;
-  return text + (run.outcome.completed_everywhere ? ", fits" : ", fits if the driver helps");
+  return text + (run.outcome.completed_everywhere ? ", fits" : ", fits if addresses allow");
 }
 
 // The line to paste and its replayed result; a line too long for 80 columns is left to the table below, unless there is
@@ -124,7 +129,10 @@ Section bounds_section(const Diagnosis& diagnosis, const Changes& changes) {
 
 Section verdict_section(const Changes& changes) {
   Table table{.title = "Failed requests",
-              .columns = {{.header = "event", .align = Align::right}, {.header = "verdict"}, {.header = "by", .align = Align::right}, {.header = "proof", .may_shrink = true}},
+              .columns = {{.header = "event", .align = Align::right},
+                          {.header = "verdict"},
+                          {.header = "by", .align = Align::right},
+                          {.header = "proof", .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -133,7 +141,9 @@ Section verdict_section(const Changes& changes) {
   if (first > 0) table.rows.push_back(Row{.cells = {fmt::format("[{} others]", first)}, .style = Style::dim});
   for (size_t i = first; i < changes.verdicts.size(); ++i) {
     const Verdict& verdict = changes.verdicts[i];
-    table.rows.push_back(Row{.cells = {format_count(verdict.event), name_of(verdict.verdict), format_mib(verdict.bytes), verdict.proof}, .style = Style::plain});
+    table.rows.push_back(
+        Row{.cells = {format_count(verdict.event), name_of(verdict.verdict), format_mib(verdict.bytes), verdict.proof},
+            .style = Style::plain});
   }
   return Section{.body = table, .joined = false};
 }
@@ -141,7 +151,8 @@ Section verdict_section(const Changes& changes) {
 Json balance_json(const Diagnosis& diagnosis) {
   Json rows = Json::array();
   for (const BalanceRow& row : diagnosis.balance) {
-    rows.push_back({{"name", row.name}, {"bytes", row.bytes ? Json(*row.bytes) : Json(nullptr)}, {"source", row.source}});
+    rows.push_back(
+        {{"name", row.name}, {"bytes", row.bytes ? Json(*row.bytes) : Json(nullptr)}, {"source", row.source}});
   }
   return rows;
 }
@@ -173,7 +184,9 @@ Json finding_json(const Diagnosis& diagnosis, const Changes& changes, const Swee
                   {"instant", {{"event", instant.event}, {"failed", instant.failed}}},
                   {"evidence", Json::array({proof_text(verification), diagnosis.trust})}};
   if (run == nullptr) return finding;
-  finding["change"] = {{"id", "allocator-setting"}, {"text", run->conf.empty() ? "PyTorch's default settings" : run->conf}, {"command", paste_line(run->conf)}};
+  finding["change"] = {{"id", "allocator-setting"},
+                       {"text", run->conf.empty() ? "PyTorch's default settings" : run->conf},
+                       {"command", paste_line(run->conf)}};
   finding["predicted"] = predicted_json(*run);
   return finding;
 }
@@ -194,7 +207,10 @@ Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
                   {"page_floor_bytes", changes.page_floor_bytes},
                   {"packing_bytes", changes.packing_bytes}};
   const Capacity& capacity = diagnosis.capacity;
-  numbers["capacity"] = capacity.high_bytes == 0 ? Json(nullptr) : Json{{"low", capacity.low_bytes}, {"high", capacity.high_bytes}, {"is_limit", capacity.is_limit}};
+  numbers["capacity"] =
+      capacity.high_bytes == 0
+          ? Json(nullptr)
+          : Json{{"low", capacity.low_bytes}, {"high", capacity.high_bytes}, {"is_limit", capacity.is_limit}};
   numbers["free"] = {{"usable", space.usable_bytes},
                      {"usable_pieces", space.usable_pieces},
                      {"largest_usable", space.largest_usable_bytes},
@@ -217,10 +233,9 @@ std::string proof_text(const Verification& verification) {
 
 Table runs_table(const std::vector<SweepRun>& runs, size_t most) {
   Table table{.title = "All settings that were replayed, best first",
-              .columns = {{.header = "PYTORCH_CUDA_ALLOC_CONF", .may_shrink = true},
+              .columns = {{.header = "PYTORCH_CUDA_ALLOC_CONF"},
                           {.header = "fits"},
                           {.header = "reserved", .align = Align::right},
-                          {.header = "range", .align = Align::right},
                           {.header = "retries", .align = Align::right, .may_drop = true},
                           {.header = "allocated", .align = Align::right, .may_drop = true}},
               .rows = {},
@@ -228,17 +243,23 @@ Table runs_table(const std::vector<SweepRun>& runs, size_t most) {
               .note = ""};
   for (size_t i = 0; i < std::min(runs.size(), most); ++i) {
     const Outcome& outcome = runs[i].outcome.main;
-    table.rows.push_back(Row{.cells = {runs[i].conf.empty() ? "(default)" : runs[i].conf, outcome.completed ? "yes" : "no",
-                                       format_mib(outcome.peak_reserved), range_text(runs[i].outcome),
+    table.rows.push_back(Row{.cells = {runs[i].conf.empty() ? "(default)" : runs[i].conf,
+                                       outcome.completed ? "yes" : "no", reserved_text(runs[i].outcome),
                                        format_count(outcome.num_alloc_retries), format_mib(outcome.peak_allocated)},
                              .style = outcome.completed ? Style::plain : Style::dim});
   }
-  if (runs.size() > most) table.rows.push_back(Row{.cells = {fmt::format("[{} others]", runs.size() - most)}, .style = Style::dim});
+  if (runs.size() > most) {
+    const size_t others = runs.size() - most;
+    const int64_t fitting = std::count_if(runs.begin() + static_cast<std::ptrdiff_t>(most), runs.end(),
+                                          [](const SweepRun& run) { return run.outcome.main.completed; });
+    table.rows.push_back(Row{.cells = {fmt::format("[{} others, {} of them fit: replay --sweep]", others, fitting)},
+                             .style = Style::dim});
+  }
   const bool any_range = std::any_of(runs.begin(), runs.end(), [](const SweepRun& run) {
     return run.outcome.peak_reserved_low != run.outcome.peak_reserved_high;
   });
   if (any_range) {
-    table.note = "The range is over where the driver may put segments, which decides ties up to torch 2.11.";
+    table.note = "A range: where the driver puts segments decides ties up to torch 2.11, and nobody can know that.";
   }
   return table;
 }
@@ -251,12 +272,18 @@ std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis) {
 std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes, const std::string& path) {
   std::vector<Section> sections;
   if (!changes.sentence.empty()) {
-    sections.push_back(joined(Section{.body = Sentence{.text = changes.sentence, .style = Style::bold}, .joined = true}));
+    sections.push_back(
+        joined(Section{.body = Sentence{.text = changes.sentence, .style = Style::bold}, .joined = true}));
   }
   const std::vector<std::string> lines = change_lines(diagnosis, changes);
-  if (!lines.empty()) sections.push_back(joined(Section{.body = Lines{.title = "", .lines = lines, .style = Style::green}, .joined = true}));
-  sections.push_back(joined(Section{.body = Sentence{.text = "proof: " + proof_text(*diagnosis.verification)}, .joined = true}));
-  sections.push_back(joined(Section{.body = Sentence{.text = fmt::format("trust: {}; {}", name_of(diagnosis.confidence), diagnosis.trust)}, .joined = true}));
+  if (!lines.empty())
+    sections.push_back(
+        joined(Section{.body = Lines{.title = "", .lines = lines, .style = Style::green}, .joined = true}));
+  sections.push_back(
+      joined(Section{.body = Sentence{.text = "proof: " + proof_text(*diagnosis.verification)}, .joined = true}));
+  sections.push_back(joined(
+      Section{.body = Sentence{.text = fmt::format("trust: {}; {}", name_of(diagnosis.confidence), diagnosis.trust)},
+              .joined = true}));
   sections.push_back(joined(Section{.body = Sentence{.text = next_command(diagnosis, path)}, .joined = true}));
   if (changes.runs.empty()) {
     sections.push_back(Section{.body = CaveatList{.caveats = diagnosis.caveats}, .joined = false});
@@ -293,7 +320,11 @@ Json verdict_json(const Verdict& verdict) {
 
 Json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::string& path) {
   const Verification& verification = *diagnosis.verification;
-  Json payload = {{"schema", "oomscope.why/1"}, {"file", path}, {"kind", std::string(name_of(diagnosis.kind))}, {"also", Json::array()}};
+  Json payload = {{"schema", "oomscope.why/1"},
+                  {"file", path},
+                  {"kind", std::string(name_of(diagnosis.kind))},
+                  {"also", Json::array()}};
+  for (Kind kind : diagnosis.also) payload["also"].push_back(std::string(name_of(kind)));
   payload["confidence"] = name_of(diagnosis.confidence);
   payload["phase"] = nullptr;  // found from a later release on
   payload["sentence"] = diagnosis.sentence + " " + changes.sentence;
@@ -309,7 +340,8 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::
   const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   payload["findings"].push_back(finding_json(diagnosis, changes, list.empty() ? nullptr : list.front()));
   payload["runs"] = Json::array();
-  for (const SweepRun& run : changes.runs) payload["runs"].push_back(run_json(run.conf, changes.cap_bytes, run.outcome));
+  for (const SweepRun& run : changes.runs)
+    payload["runs"].push_back(run_json(run.conf, changes.cap_bytes, run.outcome));
   payload["verdicts"] = Json::array();
   for (const Verdict& verdict : changes.verdicts) payload["verdicts"].push_back(verdict_json(verdict));
   payload["caveats"] = caveats_json(diagnosis.caveats);

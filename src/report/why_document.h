@@ -12,11 +12,14 @@ namespace oomscope {
 // Sentence and balance: ready before any replay of other settings.
 [[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis);
 // Changes, proof, trust, next step, then all settings, bounds, verdicts and caveats. `path` names the file in commands.
-[[nodiscard]] std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes, const std::string& path);
-[[nodiscard]] nlohmann::ordered_json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::string& path);
+[[nodiscard]] std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes,
+                                                    const std::string& path);
+[[nodiscard]] nlohmann::ordered_json why_payload(const Diagnosis& diagnosis, const Changes& changes,
+                                                 const std::string& path);
 
 // Shared with `replay`: one run, one verdict.
-[[nodiscard]] nlohmann::ordered_json run_json(const std::string& conf, std::optional<int64_t> cap_bytes, const OutcomeRange& range);
+[[nodiscard]] nlohmann::ordered_json run_json(const std::string& conf, std::optional<int64_t> cap_bytes,
+                                              const OutcomeRange& range);
 [[nodiscard]] nlohmann::ordered_json verdict_json(const Verdict& verdict);
 // All runs of a sweep as a table, at most `most` rows.
 [[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most);

@@ -39,9 +39,9 @@ struct Frame {
 
 // Interned stacks, innermost frame first. Id 0 is the empty stack.
 struct StackTable {
-  std::vector<Frame> frames;                     // distinct frames
-  std::vector<uint32_t> frame_ids;               // all stacks one after another, indices into frames
-  std::vector<uint32_t> starts = {0, 0};         // stack i is frame_ids[starts[i] .. starts[i + 1])
+  std::vector<Frame> frames;              // distinct frames
+  std::vector<uint32_t> frame_ids;        // all stacks one after another, indices into frames
+  std::vector<uint32_t> starts = {0, 0};  // stack i is frame_ids[starts[i] .. starts[i + 1])
   [[nodiscard]] size_t size() const { return starts.size() - 1; }
 };
 
@@ -56,7 +56,7 @@ enum class Action : uint8_t {
   oom,       // addr is the driver's free bytes (device_free), size the rounded request
   snapshot,  // size is the total of active bytes
   annotate,
-  unknown,   // an action this version does not know; skipped by the model, counted in a caveat
+  unknown,  // an action this version does not know; skipped by the model, counted in a caveat
 };
 
 // A column that most files leave constant: `values` is empty while every event has `constant`.
@@ -70,13 +70,13 @@ struct SparseStrings {
 struct Trace {
   std::vector<Action> action;
   std::vector<uint64_t> addr;
-  std::vector<int64_t> size;            // requested bytes for alloc and free_*, else see Action
-  std::vector<uint32_t> stream_index;   // into streams
+  std::vector<int64_t> size;           // requested bytes for alloc and free_*, else see Action
+  std::vector<uint32_t> stream_index;  // into streams
   std::vector<StackId> stack;
-  std::vector<int64_t> time_us;         // 0 where the file has none (torch < 2.2)
-  std::vector<StreamId> streams;        // distinct streams in order of first appearance
-  std::vector<PoolId> pool;             // empty before torch 2.12, which does not record an event's pool
-  std::vector<uint32_t> forced;         // events placed at a forced address (internal_metadata), ascending; mostly empty
+  std::vector<int64_t> time_us;   // 0 where the file has none (torch < 2.2)
+  std::vector<StreamId> streams;  // distinct streams in order of first appearance
+  std::vector<PoolId> pool;       // empty before torch 2.12, which does not record an event's pool
+  std::vector<uint32_t> forced;   // events placed at a forced address (internal_metadata), ascending; mostly empty
   SparseStrings compile_context;
   SparseStrings user_metadata;
   [[nodiscard]] size_t size_events() const { return action.size(); }
@@ -120,7 +120,7 @@ struct Annotation {
 
 // `allocator_settings` as written at dump time (torch 2.4 on). A member is empty where the file has no such key.
 struct RecordedSettings {
-  std::optional<std::string> conf;  // the last PYTORCH_CUDA_ALLOC_CONF string that was parsed
+  std::optional<std::string> conf;              // the last PYTORCH_CUDA_ALLOC_CONF string that was parsed
   std::optional<int64_t> max_split_size_bytes;  // -1 = unlimited
   std::optional<double> garbage_collection_threshold;
   std::optional<bool> expandable_segments;
@@ -129,17 +129,17 @@ struct RecordedSettings {
 
 // Which keys the file had: the only way to tell the writer's vintage, since no torch version is recorded.
 struct SnapshotFeatures {
-  bool bare_list = false;          // torch 1.13, or memory_snapshot()
-  bool block_history = false;      // torch 1.13 and 2.0
-  bool block_addresses = false;    // 2.1 on
-  bool segment_pool_id = false;    // 2.1 on
-  bool event_times = false;        // 2.2 on
-  bool allocator_settings = false; // 2.4 on
+  bool bare_list = false;           // torch 1.13, or memory_snapshot()
+  bool block_history = false;       // torch 1.13 and 2.0
+  bool block_addresses = false;     // 2.1 on
+  bool segment_pool_id = false;     // 2.1 on
+  bool event_times = false;         // 2.2 on
+  bool allocator_settings = false;  // 2.4 on
   bool external_annotations = false;
   bool compile_context = false;
   bool user_metadata = false;
-  bool event_pool_id = false;      // 2.12 on
-  bool host_segments = false;      // 2.13 on
+  bool event_pool_id = false;  // 2.12 on
+  bool host_segments = false;  // 2.13 on
 };
 
 struct Snapshot {
@@ -147,11 +147,11 @@ struct Snapshot {
   StackTable stacks;
   std::vector<SnapshotSegment> segments;  // as written: sorted by device, then address
   std::vector<SnapshotBlock> blocks;
-  std::vector<Trace> traces;              // index = device ordinal; devices without events have empty columns
+  std::vector<Trace> traces;  // index = device ordinal; devices without events have empty columns
   std::optional<RecordedSettings> settings;
   std::vector<Annotation> annotations;
   SnapshotFeatures features;
-  bool complete = true;                   // false: the file was cut or damaged and this is what came before
+  bool complete = true;  // false: the file was cut or damaged and this is what came before
   Caveats caveats;
 };
 
