@@ -35,20 +35,21 @@ void put_long(std::string& out, uint64_t value, int bytes) {
 
 // {"device_traces": [[event, ...]]}; every event refers to the first one's keys, as Python's memo makes it.
 std::string make_snapshot(int64_t events) {
-  const std::string keys[] = {"action", "addr", "size", "stream", "time_us", "compile_context", "user_metadata", "frames"};
+  const std::string keys[] = {"action",          "addr",          "size",  "stream", "time_us",
+                              "compile_context", "user_metadata", "frames"};
   std::string out("\x80\x04}\x94(", 5);
-  put_text(out, "device_traces");                                      // memo 1; 0 is the dictionary
-  out += "]\x94]\x94(";                                                // 2, 3
-  out += "}\x94(";                                                     // 4
-  put_text(out, keys[0]);                                              // 5
-  put_text(out, "alloc");                                              // 6
-  for (int i = 1; i < 7; ++i) {                                        // 7 addr, 8 size, 9 stream, 10 time_us
+  put_text(out, "device_traces");  // memo 1; 0 is the dictionary
+  out += "]\x94]\x94(";            // 2, 3
+  out += "}\x94(";                 // 4
+  put_text(out, keys[0]);          // 5
+  put_text(out, "alloc");          // 6
+  for (int i = 1; i < 7; ++i) {    // 7 addr, 8 size, 9 stream, 10 time_us
     put_text(out, keys[i]);
-    if (i >= 5) put_text(out, i == 5 ? "N/A" : "");                    // 11, 12 compile_context; 13, 14 user_metadata
+    if (i >= 5) put_text(out, i == 5 ? "N/A" : "");  // 11, 12 compile_context; 13, 14 user_metadata
     if (i < 5) out += std::string("K\0", 2);
   }
-  put_text(out, keys[7]);                                              // 15
-  out += "]\x94u";                                                     // 16
+  put_text(out, keys[7]);  // 15
+  out += "]\x94u";         // 16
   for (int64_t i = 1; i < events; ++i) {
     if (i % 1000 == 0) out += "e(";
     out += "}\x94(";
@@ -111,7 +112,10 @@ int main(int argc, char** argv) {
     benchmark::RegisterBenchmark("read_file", oomscope::read_file)->Unit(benchmark::kMillisecond);
   }
   benchmark::RegisterBenchmark("read_made_up", oomscope::read_made_up)
-      ->ArgName("template")->Arg(1)->Arg(0)->Unit(benchmark::kMillisecond);
+      ->ArgName("template")
+      ->Arg(1)
+      ->Arg(0)
+      ->Unit(benchmark::kMillisecond);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

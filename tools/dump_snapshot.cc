@@ -37,8 +37,9 @@ void print_segments(const Snapshot& snapshot) {
                 static_cast<long long>(segment.allocated_size), static_cast<long long>(segment.active_size),
                 static_cast<long long>(segment.requested_size), static_cast<unsigned long long>(segment.stream),
                 segment.is_large ? 1 : 0, segment.is_expandable ? 1 : 0,
-                static_cast<unsigned long long>(segment.pool.first), static_cast<unsigned long long>(segment.pool.second),
-                static_cast<unsigned>(segment.stack), segment.block_count);
+                static_cast<unsigned long long>(segment.pool.first),
+                static_cast<unsigned long long>(segment.pool.second), static_cast<unsigned>(segment.stack),
+                segment.block_count);
     for (uint32_t i = 0; i < segment.block_count; ++i) {
       const SnapshotBlock& block = snapshot.blocks[segment.first_block + i];
       std::printf("block %llu %lld %lld %d %u\n", static_cast<unsigned long long>(block.address),
@@ -78,7 +79,8 @@ void print_rest(const Snapshot& snapshot) {
     const RecordedSettings& settings = *snapshot.settings;
     std::printf("settings %s %lld %.17g %d", settings.conf.value_or("-").c_str(),
                 static_cast<long long>(settings.max_split_size_bytes.value_or(-2)),
-                settings.garbage_collection_threshold.value_or(-1), settings.expandable_segments.value_or(false) ? 1 : 0);
+                settings.garbage_collection_threshold.value_or(-1),
+                settings.expandable_segments.value_or(false) ? 1 : 0);
     for (int64_t row : settings.roundup_power2_divisions) std::printf(" %lld", static_cast<long long>(row));
     std::printf("\n");
   }
@@ -86,7 +88,8 @@ void print_rest(const Snapshot& snapshot) {
   std::printf("features %d%d%d%d%d%d%d%d%d%d%d\n", f.bare_list, f.block_history, f.block_addresses, f.segment_pool_id,
               f.event_times, f.allocator_settings, f.external_annotations, f.compile_context, f.user_metadata,
               f.event_pool_id, f.host_segments);
-  for (const Caveat& caveat : snapshot.caveats) std::printf("caveat %s: %s\n", caveat.code.c_str(), caveat.text.c_str());
+  for (const Caveat& caveat : snapshot.caveats)
+    std::printf("caveat %s: %s\n", caveat.code.c_str(), caveat.text.c_str());
   std::printf("complete %d\n", snapshot.complete ? 1 : 0);
 }
 
@@ -107,7 +110,8 @@ int dump(int argc, char** argv) {
   Result<Snapshot> snapshot = read_snapshot_file(path, options);
   if (!snapshot.has_value()) {
     const Error& error = snapshot.error();
-    std::printf("error %s | %s | %s | %s\n", error.code.c_str(), error.what.c_str(), error.where.c_str(), error.hint.c_str());
+    std::printf("error %s | %s | %s | %s\n", error.code.c_str(), error.what.c_str(), error.where.c_str(),
+                error.hint.c_str());
     return 1;
   }
   if (quiet) return 0;

@@ -121,7 +121,7 @@ Block* CachingAllocator::find_or_make(Request& request) {
 Block* CachingAllocator::get_free_block(Request& request) {
   if (gc_active()) request.pool->searches += 1;
   Block* candidate = best_fit(request);
-  if (candidate == nullptr || !accepts(request, *candidate)) return nullptr;
+  if (candidate == nullptr || !accepts(request.size, candidate->size)) return nullptr;
   if (rules_.tie_break == TieBreak::address && !candidate->segment->is_expandable) {
     const Block* other = request.blocks->free.next_of_same_size(*candidate);
     if (other != nullptr && other->segment != candidate->segment) ++address_ties_;
@@ -152,17 +152,17 @@ Block* CachingAllocator::best_fit(const Request& request) const {
   return candidate;
 }
 
-bool CachingAllocator::accepts(const Request& request, const Block& candidate) const {
+bool CachingAllocator::accepts(int64_t size, int64_t block_size) const {
   const int64_t max_split = settings_.max_split_size_bytes;
-  if (request.size < max_split) return candidate.size < max_split;
+  if (size < max_split) return block_size < max_split;
   const int64_t rounding = rules_.non_split_rounding_option ? settings_.max_non_split_rounding_bytes : 20 * kSmallSize;
-  return candidate.size < request.size + rounding;
+  return block_size < size + rounding;
 }
 
 Block* CachingAllocator::peek(int64_t requested, StreamId stream, PoolId pool) {
   Request request = make_request(requested, stream, pool.is_default() ? nullptr : &private_pool(pool), false);
   Block* candidate = best_fit(request);
-  return candidate != nullptr && accepts(request, *candidate) ? candidate : nullptr;
+  return candidate != nullptr && accepts(request.size, candidate->size) ? candidate : nullptr;
 }
 
 // --- the driver ------------------------------------------------------------------------------------------------------

@@ -106,8 +106,10 @@ class CachingAllocator {
   [[nodiscard]] const AllocatorSettings& settings() const { return settings_; }
   [[nodiscard]] const RuleSet& rules() const { return rules_; }
   [[nodiscard]] std::span<Segment* const> segments() const { return segments_; }
-  // What a request would find now, without changing anything but nothing else: the block, or nullptr.
+  // The free block that a request would get now, or nullptr. Changes nothing.
   [[nodiscard]] Block* peek(int64_t requested, StreamId stream, PoolId pool);
+  // May a free block of `block_size` serve a rounded request of `size`, as max_split_size and its bounds decide?
+  [[nodiscard]] bool accepts(int64_t size, int64_t block_size) const;
   // Would a search that fails now start a garbage collection that frees something?
   [[nodiscard]] bool gc_would_run() const;
   // Choices so far between equally good blocks of different segments, which only the driver's addresses decided.
@@ -153,7 +155,6 @@ class CachingAllocator {
   Block* find_or_make(Request& request);
   Block* get_free_block(Request& request);
   Block* best_fit(const Request& request) const;
-  [[nodiscard]] bool accepts(const Request& request, const Block& candidate) const;
   Block* alloc_block(Request& request, bool is_retry);
   Block* alloc_from_device(Request& request);
   [[nodiscard]] bool limit_allows(Request& request);

@@ -66,7 +66,7 @@ struct Block : SetHook {
 struct ByAddress {
   bool operator()(const Block& a, const Block& b) const { return a.address < b.address; }
 };
-using UnmappedSet =
-    boost::intrusive::set<Block, boost::intrusive::compare<ByAddress>, boost::intrusive::constant_time_size<false>>;
+using UnmappedSet = boost::intrusive::multiset<Block, boost::intrusive::compare<ByAddress>,
+                                               boost::intrusive::constant_time_size<false>>;
 
 }  // namespace oomscope

@@ -14,6 +14,8 @@
 // class: two count-trailing-zeros instead of a walk. A class with many blocks of one size costs what any balanced
 // tree costs, so the worst case stays logarithmic. Rows are made when first used (2 KiB each).
 //
+// Equal keys are possible: a damaged recording may hand out one address twice, hence multisets.
+//
 // Cost: bench/bench_engine.cc compares it with std::set under the same requests.
 #pragma once
 
@@ -106,7 +108,7 @@ class FreeSet {
     bool operator()(int64_t size, const Block& block) const { return size < block.size; }
   };
   using Tree =
-      boost::intrusive::set<Block, boost::intrusive::compare<Less>, boost::intrusive::constant_time_size<false>>;
+      boost::intrusive::multiset<Block, boost::intrusive::compare<Less>, boost::intrusive::constant_time_size<false>>;
   struct Row {
     uint64_t bits = 0;
     std::array<Tree, 64> trees;

@@ -38,7 +38,8 @@ class FileSource final : public ByteSource {
 
 class MemorySource final : public ByteSource {
  public:
-  explicit MemorySource(std::span<const uint8_t> bytes) : left_(bytes), size_bytes_(static_cast<int64_t>(bytes.size())) {}
+  explicit MemorySource(std::span<const uint8_t> bytes)
+      : left_(bytes), size_bytes_(static_cast<int64_t>(bytes.size())) {}
 
   Result<size_t> read(std::span<uint8_t> out) override {
     size_t count = std::min(out.size(), left_.size());
@@ -80,7 +81,8 @@ Result<std::unique_ptr<ByteSource>> open_file_source(const std::string& path) {
   if (descriptor < 0) {
     int reason = errno;
     if (reason == ENOENT || reason == ENOTDIR) {
-      return Error{"file-not-found", "no such file", path, "check the path; a snapshot is written by "
+      return Error{"file-not-found", "no such file", path,
+                   "check the path; a snapshot is written by "
                    "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
     }
     return Error{"file-unreadable", std::string("cannot open it: ") + std::strerror(reason), path, ""};
@@ -95,7 +97,9 @@ Result<std::unique_ptr<ByteSource>> open_file_source(const std::string& path) {
   return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(descriptor, size_bytes, path));
 }
 
-std::unique_ptr<ByteSource> memory_source(std::span<const uint8_t> bytes) { return std::make_unique<MemorySource>(bytes); }
+std::unique_ptr<ByteSource> memory_source(std::span<const uint8_t> bytes) {
+  return std::make_unique<MemorySource>(bytes);
+}
 
 std::unique_ptr<ByteSource> prefixed_source(std::vector<uint8_t> front, std::unique_ptr<ByteSource> rest) {
   return std::make_unique<PrefixedSource>(std::move(front), std::move(rest));

@@ -43,8 +43,9 @@ Bytes zstd_packed(const Bytes& bytes) {
 Bytes xz_packed(const Bytes& bytes) {
   Bytes out(lzma_stream_buffer_bound(bytes.size()));
   size_t size = 0;
-  EXPECT_EQ(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, nullptr, bytes.data(), bytes.size(), out.data(), &size, out.size()),
-            LZMA_OK);
+  EXPECT_EQ(
+      lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, nullptr, bytes.data(), bytes.size(), out.data(), &size, out.size()),
+      LZMA_OK);
   out.resize(size);
   return out;
 }

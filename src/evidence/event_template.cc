@@ -1,5 +1,9 @@
 #include "evidence/event_template.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <utility>
 
@@ -11,20 +15,39 @@ namespace {
 
 constexpr uint8_t byte_of(Opcode opcode) { return static_cast<uint8_t>(opcode); }
 
-inline const uint8_t* skip_constant(const EventTemplate& shape, EventField field, const uint8_t* cursor) {
-  const ConstantBytes& bytes = shape.before[static_cast<size_t>(field)];
-  uint64_t difference = (load_u64(cursor) ^ bytes.words[0]) & bytes.masks[0];
-  difference |= (load_u64(cursor + 8) ^ bytes.words[1]) & bytes.masks[1];
-  for (size_t i = 2; i < bytes.word_count; ++i) difference |= (load_u64(cursor + 8 * i) ^ bytes.words[i]) & bytes.masks[i];
-  return difference == 0 ? cursor + bytes.length_bytes : nullptr;
+#define OOM_ALWAYS_INLINE inline __attribute__((always_inline))
+
+// Whether 16 bytes are as they must be. Without SSE2, which all x86-64 has, the compiler makes its own of it.
+OOM_ALWAYS_INLINE bool matches_step(const uint8_t* cursor, const uint8_t* bytes, const uint8_t* ignored) {
+#ifdef __SSE2__
+  __m128i there = _mm_loadu_si128(reinterpret_cast<const __m128i*>(cursor));
+  __m128i wanted = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+  __m128i any = _mm_loadu_si128(reinterpret_cast<const __m128i*>(ignored));
+  return _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(there, wanted), any)) == 0xffff;
+#else
+  uint64_t low = (load_u64(cursor) ^ load_u64(bytes)) & ~load_u64(ignored);
+  uint64_t high = (load_u64(cursor + 8) ^ load_u64(bytes + 8)) & ~load_u64(ignored + 8);
+  return (low | high) == 0;
+#endif
+}
+
+// Behind the constant bytes in front of `field`, or nullptr.
+OOM_ALWAYS_INLINE const uint8_t* skip_constant(const EventTemplate& shape, EventField field, const uint8_t* cursor) {
+  const ConstantBytes& constant = shape.before[static_cast<size_t>(field)];
+  size_t length = constant.length_bytes;
+  if (!matches_step(cursor, constant.bytes.data(), constant.ignored.data())) return nullptr;
+  for (size_t at = ConstantBytes::kStep; at < length; at += ConstantBytes::kStep) {
+    if (!matches_step(cursor + at, constant.bytes.data() + at, constant.ignored.data() + at)) return nullptr;
+  }
+  return cursor + length;
 }
 
 inline bool has_field(const EventTemplate& shape, EventField field) {
-  return shape.before[static_cast<size_t>(field)].word_count != 0;
+  return shape.before[static_cast<size_t>(field)].length_bytes != 0;
 }
 
 // nullptr: not an integer of at most 64 bits.
-inline const uint8_t* read_integer(const uint8_t* cursor, uint64_t& value) {
+OOM_ALWAYS_INLINE const uint8_t* read_integer(const uint8_t* cursor, uint64_t& value) {
   uint8_t opcode = *cursor;
   if (opcode == byte_of(Opcode::long1)) {
     unsigned length = cursor[1];
@@ -46,8 +69,8 @@ inline const uint8_t* read_integer(const uint8_t* cursor, uint64_t& value) {
 }  // namespace
 
 // A memo-get of a list that was read before, or a new list: empty, of one frame, or of several.
-inline const uint8_t* EventTemplates::match_frames(Position& position, const uint8_t* cursor, StackId& stack,
-                                                   MemoEntry& made) {
+OOM_ALWAYS_INLINE const uint8_t* EventTemplates::match_frames(Position& position, const uint8_t* cursor, StackId& stack,
+                                                              MemoEntry& made) {
   uint8_t opcode = *cursor;
   if (opcode == byte_of(Opcode::empty_list)) {
     if (cursor[1] != byte_of(Opcode::memoize)) return nullptr;
@@ -72,7 +95,7 @@ inline const uint8_t* EventTemplates::match_frames(Position& position, const uin
 
 // One event into the next staged row. False: it does not match, and nothing but that unused row was written.
 // Loads may pass the window's end by its slack, where zeros match nothing.
-inline bool EventTemplates::match(const EventTemplate& shape, Position& position) {
+OOM_ALWAYS_INLINE bool EventTemplates::match(const EventTemplate& shape, Position& position) {
   size_t row = position.row;
   uint64_t value = 0;
   const uint8_t* cursor = skip_constant(shape, EventField::action, position.cursor);
@@ -180,7 +203,8 @@ void EventTemplates::flush(const EventTemplate& shape, TraceBuilder& builder, ui
   append(trace.time_us, staged_.time_us);
   append(trace.stack, staged_.stack);
   append(trace.action, staged_.action);
-  trace.stream_index.insert(trace.stream_index.end(), count, stream_index);
+  if (staged_.stream_index[0] != stream_index) staged_.stream_index.fill(stream_index);
+  append(trace.stream_index, staged_.stream_index);
   append_sparse(trace.compile_context, before, shape.compile_context, count);
   append_sparse(trace.user_metadata, before, shape.user_metadata, count);
   if (shape.has_pool && trace.pool.empty()) trace.pool.assign(before, PoolId{});

@@ -3,8 +3,8 @@
 // The million dictionaries of a trace are written by one loop (torch/csrc/cuda/memory_snapshot.cpp), so their bytes
 // repeat: keys are memo-gets of the same indices in the same order, and between them only action, address, size, time
 // and stack differ. Decoding them opcode by opcode costs 0.4 us an event. Instead the general path (snapshot_machine.h)
-// decodes an event, we look at its bytes, and what we find becomes a template: constant pieces, compared eight bytes
-// at a time, and fields between them.
+// decodes an event, we look at its bytes, and what we find becomes a template: constant pieces, compared sixteen
+// bytes at a time, and fields between them.
 //
 //   } 94 ( j KEY j | action | j KEY 8a 06 .. | addr | h 15 | size | h 0a K 00 j KEY | time | j KEY 8c 03 N / A 94 ..
 //   '-- piece 0 --'          '- piece 1 -'           piece 2        '- piece 3: the stream too -'
@@ -39,13 +39,13 @@ namespace oomscope {
 // The fields of an event between constant bytes, in the order in which every version writes them.
 enum class EventField : uint8_t { action, address, size, time, frames, end };
 
-// Bytes that must be there as they are. Two words are always compared; masks leave out what is beyond the length.
+// Bytes that must be there as they are, in steps of 16; `ignored` has all bits set where a byte does not matter.
 struct ConstantBytes {
-  static constexpr size_t kMaxWords = 8;
-  std::array<uint64_t, kMaxWords> words{};
-  std::array<uint64_t, kMaxWords> masks{};
-  uint32_t word_count = 0;  // 0: no such piece
-  uint32_t length_bytes = 0;
+  static constexpr size_t kStep = 16;
+  static constexpr size_t kMaxBytes = 64;
+  std::array<uint8_t, kMaxBytes> bytes{};
+  std::array<uint8_t, kMaxBytes> ignored{};
+  uint32_t length_bytes = 0;  // 0: no such piece
   bool operator==(const ConstantBytes&) const = default;
 };
 
@@ -80,6 +80,7 @@ struct StagedEvents {
   std::array<int64_t, kCapacity> size;
   std::array<int64_t, kCapacity> time_us;
   std::array<StackId, kCapacity> stack;
+  std::array<uint32_t, kCapacity> stream_index;  // all equal: see flush()
   size_t count = 0;
 };
 
@@ -128,7 +129,7 @@ class EventTemplates {
   std::vector<EventTemplate> shapes_;
   size_t current_ = 0;
   size_t next_replaced_ = 0;
-  StagedEvents staged_;
+  StagedEvents staged_{};
   const uint8_t* begin_ = nullptr;
   uint64_t begin_generation_ = 0;
   size_t begin_position_ = 0;

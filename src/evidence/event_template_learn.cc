@@ -1,8 +1,6 @@
 // From one event's bytes to a template. The general path has read the event already, so the bytes are known to be
 // well formed; here we only ask whether they have the usual shape.
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <string_view>
 
 #include "evidence/event_template.h"
@@ -29,9 +27,9 @@ class Learner {
     }
     if (!at(0, Opcode::setitems)) return false;
     ++cursor_;
-    bool has_all = shape_.before[static_cast<size_t>(EventField::action)].word_count != 0 &&
-                   shape_.before[static_cast<size_t>(EventField::address)].word_count != 0 &&
-                   shape_.before[static_cast<size_t>(EventField::size)].word_count != 0;
+    bool has_all = shape_.before[static_cast<size_t>(EventField::action)].length_bytes != 0 &&
+                   shape_.before[static_cast<size_t>(EventField::address)].length_bytes != 0 &&
+                   shape_.before[static_cast<size_t>(EventField::size)].length_bytes != 0;
     return has_all && cursor_ == end_ && end_piece(EventField::end);
   }
 
@@ -58,18 +56,15 @@ class Learner {
 
   // The bytes since the last field become the constant ones in front of `field`.
   bool end_piece(EventField field) {
-    constexpr size_t kMaxBytes = 8 * ConstantBytes::kMaxWords;
     size_t length = static_cast<size_t>(cursor_ - piece_begin_);
     // A key twice, or in another order than any known writer's, is for the general path.
     size_t number = static_cast<size_t>(field);
-    if (length == 0 || length > kMaxBytes || number < next_field_) return false;
+    if (length == 0 || length > ConstantBytes::kMaxBytes || number < next_field_) return false;
     next_field_ = number + 1;
     ConstantBytes& piece = shape_.before[number];
-    std::memcpy(piece.words.data(), piece_begin_, length);
-    std::array<uint8_t, kMaxBytes> mask{};
-    std::fill_n(mask.begin(), length, uint8_t{255});
-    std::memcpy(piece.masks.data(), mask.data(), kMaxBytes);
-    piece.word_count = static_cast<uint32_t>((length + 7) / 8);
+    std::copy_n(piece_begin_, length, piece.bytes.begin());
+    piece.ignored.fill(255);
+    std::fill_n(piece.ignored.begin(), length, uint8_t{0});
     piece.length_bytes = static_cast<uint32_t>(length);
     piece_begin_ = cursor_;
     return true;
@@ -137,7 +132,8 @@ class Learner {
   }
 
   bool skip_pair() {
-    bool is_pair = skip_constant_integer() && skip_constant_integer() && at(0, Opcode::tuple2) && at(1, Opcode::memoize);
+    bool is_pair =
+        skip_constant_integer() && skip_constant_integer() && at(0, Opcode::tuple2) && at(1, Opcode::memoize);
     if (!is_pair) return false;
     cursor_ += 2;
     auto found = tables_.pair_ids.find(row_.pool);

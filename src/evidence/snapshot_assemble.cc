@@ -152,17 +152,32 @@ void check_segments(Snapshot& snapshot) {
     total.values += faults.values;
   }
   if (total.sums > 0) {
-    note(snapshot, "segment-sum-wrong", "the blocks of " + count_text(total.sums, "segment", "segments") +
-                                            " do not sum to the segment's size");
+    note(snapshot, "segment-sum-wrong",
+         "the blocks of " + count_text(total.sums, "segment", "segments") + " do not sum to the segment's size");
   }
   if (total.addresses > 0) {
-    note(snapshot, "block-addresses-wrong", "the blocks of " + count_text(total.addresses, "segment", "segments") +
-                                                " do not follow one another");
+    note(snapshot, "block-addresses-wrong",
+         "the blocks of " + count_text(total.addresses, "segment", "segments") + " do not follow one another");
   }
   if (total.values > 0) {
-    note(snapshot, "segment-values-wrong", count_text(total.values, "segment has", "segments have") +
-                                               " a negative size or an impossible device, taken as 0");
+    note(snapshot, "segment-values-wrong",
+         count_text(total.values, "segment has", "segments have") +
+             " a negative size or an impossible device, taken as 0");
   }
+}
+
+// By memchr, which scans a million bytes in 20 us where nothing is found.
+int64_t count_unknown(const std::vector<Action>& actions) {
+  int64_t count = 0;
+  const uint8_t* at = reinterpret_cast<const uint8_t*>(actions.data());
+  const uint8_t* end = at + actions.size();
+  while (at < end) {
+    const void* found = std::memchr(at, static_cast<int>(Action::unknown), static_cast<size_t>(end - at));
+    if (found == nullptr) break;
+    ++count;
+    at = static_cast<const uint8_t*>(found) + 1;
+  }
+  return count;
 }
 
 void check_traces(ReaderTables& tables) {
@@ -171,26 +186,28 @@ void check_traces(ReaderTables& tables) {
   int64_t unknown_actions = 0;
   for (const Trace& trace : snapshot.traces) {
     events += trace.size_events();
-    unknown_actions += std::ranges::count(trace.action, Action::unknown);
+    unknown_actions += count_unknown(trace.action);
   }
   if (events == 0) {
-    note(snapshot, "no-history", "no event was recorded: call torch.cuda.memory._record_memory_history() before the work");
+    note(snapshot, "no-history",
+         "no event was recorded: call torch.cuda.memory._record_memory_history() before the work");
   }
   if (unknown_actions > 0) {
-    note(snapshot, "unknown-actions", count_text(unknown_actions, "event has", "events have") +
-                                          " an action that this version does not know");
+    note(snapshot, "unknown-actions",
+         count_text(unknown_actions, "event has", "events have") + " an action that this version does not know");
   }
   if (tables.unreadable_events > 0) {
-    note(snapshot, "events-unreadable", count_text(tables.unreadable_events, "event was", "events were") +
-                                            " left out for lack of an action, address or size");
+    note(snapshot, "events-unreadable",
+         count_text(tables.unreadable_events, "event was", "events were") +
+             " left out for lack of an action, address or size");
   }
   if (tables.unreadable_segments > 0) {
-    note(snapshot, "segments-unreadable", count_text(tables.unreadable_segments, "segment was", "segments were") +
-                                              " left out for lack of blocks");
+    note(snapshot, "segments-unreadable",
+         count_text(tables.unreadable_segments, "segment was", "segments were") + " left out for lack of blocks");
   }
   if (tables.skipped_items > 0) {
-    note(snapshot, "items-skipped", count_text(tables.skipped_items, "item", "items") +
-                                        " did not fit the list that they were in");
+    note(snapshot, "items-skipped",
+         count_text(tables.skipped_items, "item", "items") + " did not fit the list that they were in");
   }
 }
 

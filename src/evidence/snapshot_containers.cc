@@ -248,7 +248,8 @@ Slot SnapshotMachine::freeze_dict(Builder& dict) {
 bool SnapshotMachine::only_dicts_around() const {
   constexpr size_t kMaxDepth = 4;
   if (marks_.size() > kMaxDepth) return false;
-  return std::ranges::all_of(marks_, [this](uint32_t mark) { return mark > 0 && stack_[mark - 1].kind == SlotKind::dict; });
+  return std::ranges::all_of(marks_,
+                             [this](uint32_t mark) { return mark > 0 && stack_[mark - 1].kind == SlotKind::dict; });
 }
 
 }  // namespace oomscope

@@ -55,9 +55,7 @@ bool SnapshotMachine::apply(const Token& token) {
     case TokenKind::put: return memoize(token.bits);
     case TokenKind::memoize: return memoize(memo_.next_index());
     case TokenKind::ignored: return true;
-    case TokenKind::stop:
-      stopped_ = true;
-      return true;
+    case TokenKind::stop: stopped_ = true; return true;
     default: return apply_to_container(token);
   }
 }

@@ -99,8 +99,9 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
   ByteWindow window(source);
   ReaderTables tables;
   intern_words(tables.snapshot.strings);
-  SnapshotMachine machine(window, tables,
-                          MachineOptions{.max_memory_bytes = options.max_memory_bytes, .use_template = options.use_template});
+  SnapshotMachine machine(
+      window, tables,
+      MachineOptions{.max_memory_bytes = options.max_memory_bytes, .use_template = options.use_template});
   Result<Done> ran = machine.run();
   if (!ran.has_value()) {
     Error error = std::move(ran.error());
@@ -115,22 +116,24 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
     Error error = is_lost ? Error{} : std::move(snapshot.error());
     error.where = name;
     if (is_lost) {
-      error = Error{"snapshot-damaged", damage->what + ", before any segment or event", at_byte(name, damage->offset_bytes),
-                    "copy the file again; a dump that was interrupted cannot be read"};
+      error =
+          Error{"snapshot-damaged", damage->what + ", before any segment or event", at_byte(name, damage->offset_bytes),
+                "copy the file again; a dump that was interrupted cannot be read"};
     }
     return error;
   }
   if (machine.cut_texts() > 0) {
-    snapshot->caveats.push_back(Caveat{"texts-skipped", std::to_string(machine.cut_texts()) +
-                                                            " texts of more than 64 KiB read as absent",
-                                       CaveatSource::recording});
+    snapshot->caveats.push_back(
+        Caveat{"texts-skipped", std::to_string(machine.cut_texts()) + " texts of more than 64 KiB read as absent",
+               CaveatSource::recording});
   }
   if (damage.has_value()) {
     snapshot->complete = false;
     snapshot->caveats.insert(
         snapshot->caveats.begin(),
-        Caveat{"snapshot-damaged", damage->what + " (byte " + std::to_string(damage->offset_bytes) +
-                                       "); what came before it is used", CaveatSource::recording});
+        Caveat{"snapshot-damaged",
+               damage->what + " (byte " + std::to_string(damage->offset_bytes) + "); what came before it is used",
+               CaveatSource::recording});
   }
   return snapshot;
 }

@@ -52,22 +52,39 @@ std::string stack_text(const Snapshot& snapshot, StackId stack) {
 Pickled frame(const char* name, int line) { return Dict{{"name", name}, {"filename", "a.py"}, {"line", line}}; }
 
 Pickled event(const char* action, uint64_t addr, int64_t size, const Pickled& frames) {
-  return Dict{{"action", action}, {"addr", addr}, {"size", size}, {"stream", 0}, {"time_us", int64_t{1795971281321858}},
-              {"compile_context", Raw{"\x8c\x03N/A"}}, {"user_metadata", ""}, {"frames", frames}};
+  return Dict{{"action", action},
+              {"addr", addr},
+              {"size", size},
+              {"stream", 0},
+              {"time_us", int64_t{1795971281321858}},
+              {"compile_context", Raw{"\x8c\x03N/A"}},
+              {"user_metadata", ""},
+              {"frames", frames}};
 }
 
 Pickled block(uint64_t address, int64_t size, const char* state) {
-  return Dict{{"address", address}, {"size", size}, {"requested_size", size - 12}, {"state", state}, {"frames", List{}}};
+  return Dict{
+      {"address", address}, {"size", size}, {"requested_size", size - 12}, {"state", state}, {"frames", List{}}};
 }
 
 Pickled segment(uint64_t address, const List& blocks, int64_t total) {
-  return Dict{{"device", 0}, {"address", address}, {"total_size", total}, {"allocated_size", 512}, {"active_size", 512},
-              {"requested_size", 500}, {"stream", 0}, {"segment_type", "small"}, {"segment_pool_id", Pair{0, 1}},
-              {"is_expandable", false}, {"frames", List{}}, {"blocks", blocks}};
+  return Dict{{"device", 0},
+              {"address", address},
+              {"total_size", total},
+              {"allocated_size", 512},
+              {"active_size", 512},
+              {"requested_size", 500},
+              {"stream", 0},
+              {"segment_type", "small"},
+              {"segment_pool_id", Pair{0, 1}},
+              {"is_expandable", false},
+              {"frames", List{}},
+              {"blocks", blocks}};
 }
 
 Pickled some_segment() {
-  return segment(0x7f0000000000, List{block(0x7f0000000000, 512, "active_allocated"), block(0x7f0000000200, 2096640, "inactive")},
+  return segment(0x7f0000000000,
+                 List{block(0x7f0000000000, 512, "active_allocated"), block(0x7f0000000200, 2096640, "inactive")},
                  2097152);
 }
 
@@ -81,7 +98,8 @@ Pickled varied_trace(size_t count) {
     Pickled frames = (i % 5 == 0 ? List{one, two} : i % 5 == 1 ? List{two} : i % 7 == 2 ? List{two, one, one} : List{});
     frames = frames.shared();
     int64_t size = int64_t{1} << (i % 36);
-    Pickled made = event(i % 2 == 0 ? "alloc" : "free_requested", 0x7f0000000000U + i * 512, size, i % 3 == 2 ? last : frames);
+    Pickled made =
+        event(i % 2 == 0 ? "alloc" : "free_requested", 0x7f0000000000U + i * 512, size, i % 3 == 2 ? last : frames);
     Dict& pairs = std::get<Dict>(made.value);
     if (i % 40 > 30) pairs[3].second = Pickled(uint64_t{0x55aa00ff});
     if (i % 61 == 3) pairs[5].second = Pickled("0/1");
@@ -96,13 +114,17 @@ Pickled varied_trace(size_t count) {
 }
 
 std::string whole_snapshot(size_t events, int protocol = 4) {
-  return pickle(Dict{{"segments", List{some_segment(), some_segment()}}, {"device_traces", List{varied_trace(events)}},
-                     {"allocator_settings", Dict{{"PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64"}, {"max_split_size", 67108864},
-                                                 {"garbage_collection_threshold", 0.5}, {"expandable_segments", false},
-                                                 {"roundup_power2_divisions", Dict{{"1", 4}, {"2", 0}, {"32768", 8}}}}},
-                     {"external_annotations", List{Dict{{"stage", "START"}, {"name", "step"}, {"device", 0}, {"time_us", 5}},
-                                                   Dict{{"stage", "END"}, {"name", "step"}, {"device", 0}, {"time_us", 9}}}}},
-                protocol);
+  return pickle(
+      Dict{{"segments", List{some_segment(), some_segment()}},
+           {"device_traces", List{varied_trace(events)}},
+           {"allocator_settings", Dict{{"PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64"},
+                                       {"max_split_size", 67108864},
+                                       {"garbage_collection_threshold", 0.5},
+                                       {"expandable_segments", false},
+                                       {"roundup_power2_divisions", Dict{{"1", 4}, {"2", 0}, {"32768", 8}}}}},
+           {"external_annotations", List{Dict{{"stage", "START"}, {"name", "step"}, {"device", 0}, {"time_us", 5}},
+                                         Dict{{"stage", "END"}, {"name", "step"}, {"device", 0}, {"time_us", 9}}}}},
+      protocol);
 }
 
 void expect_same(const Snapshot& a, const Snapshot& b) {
@@ -132,8 +154,10 @@ void expect_same(const Snapshot& a, const Snapshot& b) {
 }
 
 TEST(SnapshotReader, ReadsTheColumnsOfAnEvent) {
-  Snapshot snapshot = must_read(pickle(Dict{{"segments", List{}}, {"device_traces", List{List{
-      event("segment_alloc", 0x7f1234567000, 2097152, List{frame("step", 7), frame("train", 70)})}}}}));
+  Snapshot snapshot = must_read(pickle(
+      Dict{{"segments", List{}},
+           {"device_traces",
+            List{List{event("segment_alloc", 0x7f1234567000, 2097152, List{frame("step", 7), frame("train", 70)})}}}}));
   ASSERT_EQ(snapshot.traces.size(), 1U);
   const Trace& trace = snapshot.traces[0];
   ASSERT_EQ(trace.size_events(), 1U);
@@ -212,7 +236,8 @@ TEST(SnapshotReader, ReadsSettingsAndAnnotations) {
 
 TEST(SnapshotReader, TracesStandUnderTheirDevice) {
   Pickled second = List{event("alloc", 1, 2, List{}), event("free_requested", 1, 2, List{})};
-  Snapshot snapshot = must_read(pickle(Dict{{"segments", List{}}, {"device_traces", List{List{}, second, List{}, List{event("oom", 3, 4, List{})}}}}));
+  Snapshot snapshot = must_read(pickle(
+      Dict{{"segments", List{}}, {"device_traces", List{List{}, second, List{}, List{event("oom", 3, 4, List{})}}}}));
   ASSERT_EQ(snapshot.traces.size(), 4U);
   EXPECT_EQ(snapshot.traces[0].size_events(), 0U);
   EXPECT_EQ(snapshot.traces[1].size_events(), 2U);
@@ -222,13 +247,19 @@ TEST(SnapshotReader, TracesStandUnderTheirDevice) {
 }
 
 TEST(SnapshotReader, AListOfTorch113HasHistoryInsteadOfAddresses) {
-  Pickled history = List{Dict{{"addr", uint64_t{0x7f0000000000}}, {"real_size", 400}, {"frames", List{frame("new", 1)}}},
-                         Dict{{"addr", uint64_t{0x7f0000000000}}, {"real_size", 300}, {"frames", List{frame("old", 2)}}}};
-  Snapshot snapshot = must_read(pickle(List{Dict{
-      {"device", 0}, {"address", uint64_t{0x7f0000000000}}, {"total_size", 2097152}, {"allocated_size", 512}, {"active_size", 512},
-      {"stream", 0}, {"segment_type", "small"},
-      {"blocks", List{Dict{{"size", 512}, {"state", "active_allocated"}, {"history", history}},
-                      Dict{{"size", 2096640}, {"state", "inactive"}}}}}}));
+  Pickled history =
+      List{Dict{{"addr", uint64_t{0x7f0000000000}}, {"real_size", 400}, {"frames", List{frame("new", 1)}}},
+           Dict{{"addr", uint64_t{0x7f0000000000}}, {"real_size", 300}, {"frames", List{frame("old", 2)}}}};
+  Snapshot snapshot = must_read(
+      pickle(List{Dict{{"device", 0},
+                       {"address", uint64_t{0x7f0000000000}},
+                       {"total_size", 2097152},
+                       {"allocated_size", 512},
+                       {"active_size", 512},
+                       {"stream", 0},
+                       {"segment_type", "small"},
+                       {"blocks", List{Dict{{"size", 512}, {"state", "active_allocated"}, {"history", history}},
+                                       Dict{{"size", 2096640}, {"state", "inactive"}}}}}}));
   EXPECT_TRUE(snapshot.features.bare_list);
   EXPECT_TRUE(snapshot.features.block_history);
   ASSERT_EQ(snapshot.blocks.size(), 2U);
@@ -240,7 +271,8 @@ TEST(SnapshotReader, AListOfTorch113HasHistoryInsteadOfAddresses) {
 }
 
 TEST(SnapshotReader, HostMemoryIsNotTheDevices) {
-  Snapshot snapshot = must_read(pickle(Dict{{"segments", List{some_segment()}}, {"device_traces", List{List{event("alloc", 1, 2, List{})}}},
+  Snapshot snapshot = must_read(pickle(Dict{{"segments", List{some_segment()}},
+                                            {"device_traces", List{List{event("alloc", 1, 2, List{})}}},
                                             {"host_segments", List{some_segment(), some_segment()}},
                                             {"host_traces", List{event("alloc", 9, 9, List{})}}}));
   EXPECT_TRUE(snapshot.features.host_segments);
@@ -252,8 +284,9 @@ TEST(SnapshotReader, HostMemoryIsNotTheDevices) {
 
 TEST(SnapshotReader, SharedFramesAreOneStack) {
   Pickled frames = Pickled(List{frame("step", 7).shared(), frame("go", 8)}).shared();
-  Snapshot snapshot = must_read(pickle(Dict{{"segments", List{}}, {"device_traces", List{List{
-      event("free_requested", 1, 2, frames), event("free_completed", 1, 2, frames)}}}}));
+  Snapshot snapshot = must_read(pickle(Dict{
+      {"segments", List{}},
+      {"device_traces", List{List{event("free_requested", 1, 2, frames), event("free_completed", 1, 2, frames)}}}}));
   EXPECT_EQ(snapshot.traces[0].stack[0], snapshot.traces[0].stack[1]);
   EXPECT_EQ(stack_text(snapshot, snapshot.traces[0].stack[1]), "a.py:7:step;a.py:8:go;");
   EXPECT_EQ(snapshot.stacks.size(), 2U);
@@ -262,8 +295,10 @@ TEST(SnapshotReader, SharedFramesAreOneStack) {
 TEST(SnapshotReader, OddValuesAreKept) {
   std::string name = "\xff\xfe not UTF-8";
   Pickled odd = Dict{{"name", name}, {"filename", "??"}, {"line", UINT64_MAX}, {"fx_node_name", "add"}};
-  Pickled more = Dict{{"action", "alloc"}, {"forward_frames", List{"a", "b"}}, {"addr", uint64_t{1} << 63}, {"size", int64_t{1} << 40},
-                      {"stream", int64_t{-1}}, {"new_key", Dict{{"x", List{1, 2.5}}}}, {"frames", List{odd}}};
+  Pickled more = Dict{{"action", "alloc"},         {"forward_frames", List{"a", "b"}},
+                      {"addr", uint64_t{1} << 63}, {"size", int64_t{1} << 40},
+                      {"stream", int64_t{-1}},     {"new_key", Dict{{"x", List{1, 2.5}}}},
+                      {"frames", List{odd}}};
   Snapshot snapshot = must_read(pickle(Dict{{"segments", List{}}, {"device_traces", List{List{more, more}}}}));
   const Trace& trace = snapshot.traces[0];
   EXPECT_EQ(trace.addr[1], uint64_t{1} << 63);
@@ -279,9 +314,10 @@ TEST(SnapshotReader, TheLastOfTwoEqualKeysWins) {
 }
 
 TEST(SnapshotReader, CountsWhatItCannotRead) {
-  Snapshot snapshot = must_read(pickle(Dict{{"segments", List{segment(512, List{block(512, 512, "inactive")}, 4096)}},
-                                            {"device_traces", List{List{Dict{{"action", "alloc"}, {"addr", "x"}, {"size", 1}},
-                                                                        event("teleport", 1, 2, List{})}}}}));
+  Snapshot snapshot =
+      must_read(pickle(Dict{{"segments", List{segment(512, List{block(512, 512, "inactive")}, 4096)}},
+                            {"device_traces", List{List{Dict{{"action", "alloc"}, {"addr", "x"}, {"size", 1}},
+                                                        event("teleport", 1, 2, List{})}}}}));
   EXPECT_TRUE(has_caveat(snapshot, "events-unreadable"));
   EXPECT_TRUE(has_caveat(snapshot, "unknown-actions"));
   EXPECT_TRUE(has_caveat(snapshot, "segment-sum-wrong"));
@@ -321,7 +357,10 @@ TEST(SnapshotReader, SaysWhatAnOtherFileIs) {
 }
 
 TEST(SnapshotReader, AListInsideItselfIsNoCycle) {
-  std::string bytes = "\x80\x04}(\x8c\x08segments]\x8c\x0d" "device_traces]q\x05h\x05" "au.";
+  std::string bytes =
+      "\x80\x04}(\x8c\x08segments]\x8c\x0d"
+      "device_traces]q\x05h\x05"
+      "au.";
   Snapshot snapshot = must_read(bytes);
   EXPECT_TRUE(snapshot.complete);
   EXPECT_TRUE(snapshot.traces.empty());
@@ -346,14 +385,35 @@ TEST(SnapshotReader, AMemoEntryMayChangeItsMeaning) {
   // Frames 'f' and 'g' in turn under one memo index: what was learnt of the index must not outlive the change.
   auto text = [](const std::string& value) { return "\x8c" + std::string(1, static_cast<char>(value.size())) + value; };
   std::string made = "\x80\x04}(";
-  made += "}(" + text("name") + "q\x01" + text("f") + text("filename") + "q\x02" + text("a.py") + text("line") + "q\x03K\x01uq\x0a" "0";
-  made += "}(h\x01" + text("g") + "h\x02" + text("b.py") + "h\x03K\x02uq\x0b" "0";
-  made += text("action") + "q\x04" "0" + text("alloc") + "q\x05" "0" + text("addr") + "q\x06" "0" + text("size") + "q\x07" "0" +
-          text("frames") + "q\x08" "0";
+  made += "}(" + text("name") + "q\x01" + text("f") + text("filename") + "q\x02" + text("a.py") + text("line") +
+          "q\x03K\x01uq\x0a"
+          "0";
+  made += "}(h\x01" + text("g") + "h\x02" + text("b.py") +
+          "h\x03K\x02uq\x0b"
+          "0";
+  made += text("action") +
+          "q\x04"
+          "0" +
+          text("alloc") +
+          "q\x05"
+          "0" +
+          text("addr") +
+          "q\x06"
+          "0" +
+          text("size") +
+          "q\x07"
+          "0" +
+          text("frames") +
+          "q\x08"
+          "0";
   made += text("segments") + "]" + text("device_traces") + "](](";
-  std::string one_event = "}\x94(h\x04h\x05h\x06K\x10h\x07K\x20h\x08]\x94(h\x0ah\x0a" "eu";
+  std::string one_event =
+      "}\x94(h\x04h\x05h\x06K\x10h\x07K\x20h\x08]\x94(h\x0ah\x0a"
+      "eu";
   for (int i = 0; i < 3; ++i) made += one_event;
-  made += "h\x0bq\x0a" "0";
+  made +=
+      "h\x0bq\x0a"
+      "0";
   for (int i = 0; i < 3; ++i) made += one_event;
   made += "eeu.";
   Snapshot fast = must_read(made);
@@ -370,9 +430,16 @@ TEST(SnapshotReader, MemoisingAfterTheValueIsTheSame) {
     return "X" + std::string(1, static_cast<char>(value.size())) + std::string(3, '\0') + value;
   };
   std::string frame_bytes = "}(" + text("name") + text("f") + text("filename") + text("a.py") + text("line") + "K\x01u";
-  std::string head = "}(" + text("action") + text("alloc") + text("addr") + "K\x01" + text("size") + "K\x02" + text("frames");
-  std::string made = "\x80\x02}(" + text("segments") + "](e" + text("device_traces") + "](](" + head + "](" + frame_bytes +
-                     "q\x01" "eq\x02" "u" + head + "h\x02u" + head + "](h\x01h\x01" "eueeu.";
+  std::string head =
+      "}(" + text("action") + text("alloc") + text("addr") + "K\x01" + text("size") + "K\x02" + text("frames");
+  std::string made = "\x80\x02}(" + text("segments") + "](e" + text("device_traces") + "](](" + head + "](" +
+                     frame_bytes +
+                     "q\x01"
+                     "eq\x02"
+                     "u" +
+                     head + "h\x02u" + head +
+                     "](h\x01h\x01"
+                     "eueeu.";
   Snapshot snapshot = must_read(made);
   ASSERT_EQ(snapshot.traces.size(), 1U);
   ASSERT_EQ(snapshot.traces[0].size_events(), 3U);
@@ -381,8 +448,21 @@ TEST(SnapshotReader, MemoisingAfterTheValueIsTheSame) {
   EXPECT_TRUE(snapshot.complete);
 }
 
+TEST(SnapshotReader, ADamagedByteIsSeenOnBothPaths) {
+  std::string bytes = whole_snapshot(200);
+  for (size_t at = bytes.size() / 8; at < bytes.size(); at += 3) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+    Result<Snapshot> fast = read(damaged);
+    Result<Snapshot> slow = read(damaged, {.use_template = false});
+    ASSERT_EQ(fast.has_value(), slow.has_value()) << at;
+    if (fast.has_value()) expect_same(*fast, *slow);
+  }
+}
+
 TEST(SnapshotReader, ReadsFiles) {
-  std::string path = (std::filesystem::temp_directory_path() / ("oomscope_reader_test." + std::to_string(getpid()))).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("oomscope_reader_test." + std::to_string(getpid()))).string();
   std::string bytes = whole_snapshot(50000);  // long enough for the read-ahead
   FILE* file = std::fopen(path.c_str(), "wb");
   ASSERT_NE(file, nullptr);

@@ -172,7 +172,9 @@ Slot add_segment(ReaderTables& tables, KeySet keys, std::span<const Slot> pairs)
       case Word::active_size: segment.active_size = size_or_zero(value); break;
       case Word::requested_size: segment.requested_size = size_or_zero(value); break;
       case Word::stream: segment.stream = StreamId{value.is_integer() ? value.bits : 0}; break;
-      case Word::segment_type: segment.is_large = text_or_none(value) == StringId{static_cast<uint32_t>(Word::large)}; break;
+      case Word::segment_type:
+        segment.is_large = text_or_none(value) == StringId{static_cast<uint32_t>(Word::large)};
+        break;
       case Word::is_expandable: segment.is_expandable = truth_of(value); break;
       case Word::segment_pool_id: segment.pool = pool_of(tables, value); break;
       case Word::frames: segment.stack = stack_or_none(value); break;
@@ -202,7 +204,9 @@ Slot add_annotation(ReaderTables& tables, std::span<const Slot> pairs) {
     const Slot& value = pairs[i + 1];
     switch (key_at(pairs, i)) {
       case Word::name: annotation.name = text_or_none(value); break;
-      case Word::stage: annotation.is_start = text_or_none(value) == StringId{static_cast<uint32_t>(Word::start)}; break;
+      case Word::stage:
+        annotation.is_start = text_or_none(value) == StringId{static_cast<uint32_t>(Word::start)};
+        break;
       case Word::device: annotation.device = static_cast<int32_t>(size_or_zero(value)); break;
       case Word::time_us: annotation.time_us = size_or_zero(value); break;
       default: break;
@@ -250,7 +254,8 @@ StringId intern_text(ReaderTables& tables, std::string_view text) {
   constexpr int64_t kOverheadBytes = 32;
   size_t before = tables.snapshot.strings.size();
   StringId id = tables.snapshot.strings.intern(text);
-  if (tables.snapshot.strings.size() != before) tables.text_bytes += 2 * static_cast<int64_t>(text.size()) + kOverheadBytes;
+  if (tables.snapshot.strings.size() != before)
+    tables.text_bytes += 2 * static_cast<int64_t>(text.size()) + kOverheadBytes;
   return id;
 }
 
@@ -271,12 +276,13 @@ int64_t ReaderTables::other_bytes() const {
   int64_t bytes = stacks.memory_bytes();
   bytes += static_cast<int64_t>(snapshot.segments.capacity() * sizeof(SnapshotSegment) +
                                 snapshot.blocks.capacity() * sizeof(SnapshotBlock) +
-                                snapshot.annotations.capacity() * sizeof(Annotation)) + text_bytes +
-           static_cast<int64_t>(
-                                pairs.capacity() * sizeof(PoolId) + loose_events.capacity() * sizeof(EventRow) +
+                                snapshot.annotations.capacity() * sizeof(Annotation)) +
+           text_bytes +
+           static_cast<int64_t>(pairs.capacity() * sizeof(PoolId) + loose_events.capacity() * sizeof(EventRow) +
                                 histories.capacity() * sizeof(HistoryRow));
   bytes += static_cast<int64_t>(pair_ids.size()) * kMapNodeBytes;
-  for (const std::vector<uint32_t>& list : trace_lists) bytes += static_cast<int64_t>(list.capacity() * 4 + sizeof list);
+  for (const std::vector<uint32_t>& list : trace_lists)
+    bytes += static_cast<int64_t>(list.capacity() * 4 + sizeof list);
   for (const std::vector<Slot>& map : maps) bytes += static_cast<int64_t>(map.capacity() * sizeof(Slot) + sizeof map);
   return bytes;
 }

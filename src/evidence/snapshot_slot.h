@@ -8,7 +8,7 @@
 namespace oomscope {
 
 enum class SlotKind : uint8_t {
-  opaque,       // a value of no interest, or one that cannot be shown (a container inside itself)
+  opaque,  // a value of no interest, or one that cannot be shown (a container inside itself)
   mark,
   none,
   boolean,      // bits 0 or 1

@@ -97,7 +97,8 @@ void intern_words(StringTable& strings);
 class KeySet {
  public:
   void add(StringId id) {
-    if (static_cast<uint32_t>(id) < static_cast<uint32_t>(Word::end_of_keys)) bits_ |= uint64_t{1} << static_cast<uint32_t>(id);
+    if (static_cast<uint32_t>(id) < static_cast<uint32_t>(Word::end_of_keys))
+      bits_ |= uint64_t{1} << static_cast<uint32_t>(id);
   }
   [[nodiscard]] bool has(Word word) const { return ((bits_ >> static_cast<uint32_t>(word)) & 1) != 0; }
 

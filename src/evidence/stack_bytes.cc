@@ -72,7 +72,7 @@ bool StackBytes::add(std::span<const uint8_t> bytes, uint64_t hash, size_t slot)
 }
 
 const uint8_t* StackBytes::read_single(const uint8_t* cursor, const uint8_t* end, StackId& stack) {
-  if (end - cursor < 7) return nullptr;
+  if (end - cursor < 7 || (*cursor != kLongGet && *cursor != kGet)) return nullptr;
   bool is_long = *cursor == kLongGet;
   uint32_t index = is_long ? load_u32(cursor + 1) : cursor[1];
   const uint8_t* at = cursor + (is_long ? 5 : 2);

@@ -5,6 +5,7 @@
 // addresses are multiples of 512, so the low bits are mixed by a multiplication first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

@@ -25,7 +25,8 @@ class ByteWindow {
   static constexpr size_t kDefaultCapacity = size_t{256} << 10;
 
   // `read_ahead_after`: how many bytes to read before a thread takes over; small files are not worth one.
-  explicit ByteWindow(ByteSource& source, size_t capacity = kDefaultCapacity, uint64_t read_ahead_after = uint64_t{2} << 20);
+  explicit ByteWindow(ByteSource& source, size_t capacity = kDefaultCapacity,
+                      uint64_t read_ahead_after = uint64_t{2} << 20);
 
   // Makes at least `count` bytes available; false: the input ends before.
   bool ensure(size_t count) { return available() >= count || refill(count); }

@@ -34,7 +34,7 @@ class ReadAhead {
   struct Buffer {
     std::unique_ptr<uint8_t[]> bytes;  // headroom, data, slack
     uint8_t* data = nullptr;
-    size_t size = 0;      // full but for the last
+    size_t size = 0;  // full but for the last
     bool is_last = false;
     std::optional<Error> error;  // why it is the last, if not the end
   };

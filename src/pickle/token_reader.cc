@@ -114,7 +114,8 @@ bool TokenReader::read_text(uint64_t length_bytes, Token& token) {
     // Skip first, so that the view stays good; the text itself must go then. Such text is no name of anything.
     ++cut_texts_;
     token.kind = TokenKind::opaque;
-    return window_.skip(length_bytes) || fail("the file ends inside a text of " + std::to_string(length_bytes) + " bytes");
+    return window_.skip(length_bytes) ||
+           fail("the file ends inside a text of " + std::to_string(length_bytes) + " bytes");
   }
   if (!window_.ensure(kept)) return fail("the file ends inside a text of " + std::to_string(length_bytes) + " bytes");
   token.kind = TokenKind::text;

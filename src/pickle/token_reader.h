@@ -13,17 +13,17 @@
 namespace oomscope {
 
 enum class TokenKind : uint8_t {
-  integer,      // bits, is_negative
-  real,         // bits of a double
+  integer,  // bits, is_negative
+  real,     // bits of a double
   none,
-  boolean,      // bits is 0 or 1
-  text,         // text
-  opaque,       // bytes, integers of more than 64 bits: pushed, never looked at
+  boolean,  // bits is 0 or 1
+  text,     // text
+  opaque,   // bytes, integers of more than 64 bits: pushed, never looked at
   mark,
   empty_list,
   empty_dict,
   empty_set,
-  tuple,        // bits elements, 0 to 3
+  tuple,  // bits elements, 0 to 3
   tuple_from_mark,
   list_from_mark,
   dict_from_mark,
@@ -36,10 +36,10 @@ enum class TokenKind : uint8_t {
   pop,
   pop_mark,
   dup,
-  get,          // bits is the memo index
-  put,          // bits is the memo index
+  get,  // bits is the memo index
+  put,  // bits is the memo index
   memoize,
-  ignored,      // PROTO, FRAME
+  ignored,  // PROTO, FRAME
   stop,
 };
 

@@ -92,7 +92,9 @@ TEST(AddressSpace, SegmentsNeverOverlap) {
       const int64_t size = static_cast<int64_t>((random >> 40) % 40 + 1) * 2 * kMiB;
       const uint64_t address = space.allocate(size, StreamId{});
       auto next = live.lower_bound(address);
-      if (next != live.end()) ASSERT_LE(address + static_cast<uint64_t>(size), next->first);
+      if (next != live.end()) {
+        ASSERT_LE(address + static_cast<uint64_t>(size), next->first);
+      }
       if (next != live.begin()) {
         ASSERT_LE(std::prev(next)->first + static_cast<uint64_t>(std::prev(next)->second), address);
       }

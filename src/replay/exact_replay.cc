@@ -238,14 +238,38 @@ void ExactReplay::resolve_prefix_before_call(uint32_t event, bool is_request) {
   const bool own = prefix_has_releases_ && is_request && releases_are_own(event);
   if (own) {
     own_release_bursts_ += 1;
-    // Blocks that the release waited for stay held, it completes them itself; garbage collection waits for none.
-    if (prefix_has_completions_ && allocator_->gc_would_run()) complete_prefix();
+    uint32_t first_driver_event = prefix_begin_;
+    while (!is_driver_event(trace_.action[first_driver_event])) ++first_driver_event;
+    if (completions_were_polled(event, first_driver_event)) complete_prefix(first_driver_event);
     device_->open(prefix_begin_, event);
     return;
   }
-  complete_prefix();
+  complete_prefix(position_);
   device_->open(prefix_begin_, event);
   if (prefix_has_releases_) release_explicitly(event);
+}
+
+// A malloc polls events first; a full release waits for all of them later. Which of the two completed the blocks in
+// front of the first release? If others stay pending, there was no wait. If collection or release_available came first,
+// it saw them as free, unless one of them would have served the request: then there would have been no release at all.
+bool ExactReplay::completions_were_polled(uint32_t event, uint32_t first_driver_event) const {
+  if (!prefix_has_completions_) return false;
+  size_t completed = 0;
+  bool one_serves = false;
+  const int64_t size = round_size(std::max<int64_t>(trace_.size[event], 1), config_.settings, config_.rules);
+  for (uint32_t i = prefix_begin_; i < event; ++i) {
+    if (trace_.action[i] != Action::free_completed) continue;
+    completed += 1;
+    const uint32_t id = timeline_.allocation_of[i];
+    if (id == kNoAllocation || blocks_[id] == nullptr || i >= first_driver_event) continue;
+    const Block& block = *blocks_[id];
+    one_serves = one_serves ||
+                 (block.segment->stream == trace_.stream(event) && block.segment->pool->is_small == is_small(size) &&
+                  block.size >= size && allocator_->accepts(size, block.size));
+  }
+  if (allocator_->held_count() > completed) return true;
+  if (allocator_->gc_would_run()) return true;
+  return config_.settings.max_split_size_bytes != kUnlimitedBytes && !one_serves;
 }
 
 bool ExactReplay::releases_are_own(uint32_t event) const {
@@ -301,19 +325,21 @@ void ExactReplay::release_explicitly(uint32_t event) {
     }
   }
   release.everything = default_pool;
+  in_unexplained_release_ = !explained;
   for (uint32_t pool : release.pools) allocator_->private_pool(timeline_.pools[pool]).use_count = 0;
   if (release.everything) {
     allocator_->empty_cache();
   } else {
     for (uint32_t pool : release.pools) allocator_->empty_pool(timeline_.pools[pool]);
   }
+  in_unexplained_release_ = false;
   if (!explained) unexplained_releases_ += 1;
   explicit_releases_.push_back(std::move(release));
 }
 
-void ExactReplay::complete_prefix() {
+void ExactReplay::complete_prefix(uint32_t until) {
   if (!prefix_has_completions_) return;
-  for (uint32_t i = prefix_begin_; i < position_ && i < trace_.size_events(); ++i) {
+  for (uint32_t i = prefix_begin_; i < until && i < trace_.size_events(); ++i) {
     if (trace_.action[i] != Action::free_completed) continue;
     const uint32_t id = timeline_.allocation_of[i];
     if (id == kNoAllocation || blocks_[id] == nullptr) continue;
@@ -334,7 +360,7 @@ void ExactReplay::finish_prefix(uint32_t event) {
                        is_release ? "releases" : "obtains", trace_.size[unused], trace_.addr[unused]),
            is_release ? LimitHint::too_high : LimitHint::too_low);
   }
-  complete_prefix();
+  complete_prefix(position_);
   if (allocator_->reserved_bytes() > peak_reserved_.bytes) peak_reserved_ = Peak{allocator_->reserved_bytes(), event};
   prefix_begin_ = kNoEvent;
   prefix_has_releases_ = false;
@@ -364,6 +390,9 @@ void ExactReplay::force_placement(uint32_t event, uint32_t id, Block* placed) {
 
 void ExactReplay::differ(uint32_t event, std::string what, LimitHint hint) {
   differences_ += 1;
+  // A release that nobody called for and that looks like empty_cache to us was the allocator's own, under a lower
+  // limit.
+  if (in_unexplained_release_) hint = LimitHint::too_high;
   if (!first_difference_) first_difference_ = Difference{.event = event, .what = std::move(what), .hint = hint};
 }
 

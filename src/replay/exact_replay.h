@@ -94,7 +94,8 @@ class ExactReplay {
   [[nodiscard]] bool releases_are_own(uint32_t event) const;
   [[nodiscard]] bool stack_calls_empty_cache(StackId stack) const;
   void release_explicitly(uint32_t event);
-  void complete_prefix();
+  void complete_prefix(uint32_t until);
+  [[nodiscard]] bool completions_were_polled(uint32_t event, uint32_t first_driver_event) const;
   void finish_prefix(uint32_t event);
   void force_placement(uint32_t event, uint32_t id, Block* placed);
   void differ(uint32_t event, std::string what, LimitHint hint = LimitHint::none);
@@ -113,6 +114,7 @@ class ExactReplay {
   uint32_t last_alloc_ = kNoEvent;
   StringId empty_cache_name_ = StringId::none;
   size_t next_forced_ = 0;
+  bool in_unexplained_release_ = false;
   bool from_the_beginning_ = false;
 
   ReplayCounts counts_;

@@ -184,7 +184,7 @@ SnapshotBuilder release_before_an_alloc() {
 
 TEST(Releases, InFrontOfAnAllocAreACallWhereNothingForcesThem) {
   const Snapshot snapshot = release_before_an_alloc().build();
-  const std::unique_ptr<Verification> v = replay_of(snapshot);
+  const std::unique_ptr<Verification> v = replay_of(snapshot, 1024 * kMiB);
   EXPECT_TRUE(v->exact());
   ASSERT_EQ(v->replay->explicit_releases().size(), 1u);
   EXPECT_EQ(v->replay->explicit_releases()[0].event, 6u);
@@ -343,6 +343,16 @@ TEST(InferredLimit, IsNoneWhereTheCardWasFull) {
   EXPECT_FALSE(v->limit.has_value());
   EXPECT_EQ(v->refused_by_driver, 1);
   EXPECT_TRUE(v->exact());
+}
+
+// Nothing was refused in sight, but a limit of 30 MiB explains why 20 MiB were released before 30 were obtained.
+TEST(InferredLimit, IsTakenWhereItExplainsEveryRelease) {
+  const Snapshot snapshot = release_before_an_alloc().build();
+  const std::unique_ptr<Verification> v = replay_of(snapshot);
+  EXPECT_TRUE(v->exact());
+  ASSERT_TRUE(v->limit.has_value());
+  EXPECT_EQ(v->limit->low_bytes, 30 * kMiB);
+  EXPECT_EQ(v->limit->high_bytes, 50 * kMiB - 1);
 }
 
 TEST(InferredLimit, IsTheGivenOneWhereItIsKnown) {

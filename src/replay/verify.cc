@@ -23,7 +23,7 @@ struct Pressure {
   std::optional<int64_t> smallest_refused;  // of an oom entry that was not the card's doing
   int64_t ooms = 0;
   int64_t driver_ooms = 0;
-  int64_t lowest_release = 0;    // the least reserved in front of a burst of releases; 0: none
+  int64_t most_reserved = 0;
   bool suspected_retry = false;  // releases, then a segment, above the largest total ever allowed
   bool releases = false;
 };
@@ -53,8 +53,6 @@ class PressureScan {
           if (before_burst == 0) {
             before_burst = reserved_;
             pressure_.releases = true;
-            if (pressure_.lowest_release == 0) pressure_.lowest_release = reserved_;
-            pressure_.lowest_release = std::min(pressure_.lowest_release, reserved_);
           }
           reserved_ -= trace_.size[i];
           break;
@@ -84,6 +82,7 @@ class PressureScan {
     if (first_step) pressure_.largest_allowed = std::max(pressure_.largest_allowed, reserved_ + alloc_size);
     if (before_burst != 0) retries.push_back(before_burst + alloc_size);
     reserved_ += trace_.size[event];
+    pressure_.most_reserved = std::max(pressure_.most_reserved, reserved_);
   }
 
   // The bytes a map step was asked for are not in its event: they follow from the alloc behind it.
@@ -206,7 +205,8 @@ class Verifier {
     if (!v.replay->first_difference() && v.replay->unexplained_releases() == 0) return;
     const double threshold = v.config.settings.garbage_collection_threshold;
     int64_t low = pressure_.largest_allowed;
-    int64_t high = static_cast<int64_t>(static_cast<double>(pressure_.lowest_release) / threshold) + (int64_t{1} << 21);
+    // Collection runs above threshold * limit, so somewhere reserved memory was above that.
+    int64_t high = static_cast<int64_t>(static_cast<double>(pressure_.most_reserved) / threshold) + (int64_t{1} << 21);
     if (pressure_.smallest_refused) high = std::min(high, *pressure_.smallest_refused - 1);
     constexpr int64_t kFine = 4096;
     while (low + kFine < high) {
@@ -214,14 +214,16 @@ class Verifier {
       replay(v, middle, true);
       const std::optional<Difference>& difference = v.replay->first_difference();
       if (!difference && v.replay->unexplained_releases() == 0) {
-        collection_range_ = LimitRange{.low_bytes = low, .high_bytes = high};
-        return;
+        // Consistent. The smallest such limit explains most refusals by itself, so go on downwards.
+        if (!collection_range_) collection_range_ = LimitRange{.low_bytes = low, .high_bytes = high};
+        high = middle;
+        continue;
       }
       // Releases that nobody called for and the engine did not make either: collection began too late.
       const bool too_high = difference ? difference->hint == LimitHint::too_high : true;
       (too_high ? high : low) = middle;
     }
-    replay(v, low);
+    replay(v, collection_range_ ? high : low);
   }
 
   void finish(Verification& v) {

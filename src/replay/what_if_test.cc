@@ -67,7 +67,7 @@ TEST(WhatIf, ExplicitReleasesStayWhereTheyWere) {
   b.segment_alloc(kA, 20 * kMiB).alloc(kA, 20 * kMiB).free(kA, 20 * kMiB).segment_free(kA, 20 * kMiB);
   b.segment_alloc(kB, 30 * kMiB).alloc(kB, 30 * kMiB).segment(kB, {live_block(30 * kMiB)});
   const Snapshot snapshot = b.build();
-  const Outcome outcome = replay_what_if(requests_in(snapshot), question());
+  const Outcome outcome = replay_what_if(requests_in(snapshot, 1024 * kMiB), question());
   EXPECT_EQ(outcome.peak_reserved, 30 * kMiB);
   EXPECT_EQ(outcome.num_device_free, 1);
 }

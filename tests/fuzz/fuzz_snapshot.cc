@@ -9,7 +9,8 @@ namespace {
 
 bool same_events(const oomscope::Trace& a, const oomscope::Trace& b) {
   return a.action == b.action && a.addr == b.addr && a.size == b.size && a.stream_index == b.stream_index &&
-         a.stack == b.stack && a.time_us == b.time_us && a.streams == b.streams && a.pool == b.pool && a.forced == b.forced;
+         a.stack == b.stack && a.time_us == b.time_us && a.streams == b.streams && a.pool == b.pool &&
+         a.forced == b.forced;
 }
 
 bool same_snapshots(const oomscope::Snapshot& a, const oomscope::Snapshot& b) {

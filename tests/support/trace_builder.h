@@ -108,7 +108,11 @@ class SnapshotBuilder {
     snapshot_.settings = settings;
     return *this;
   }
-  SnapshotBuilder& conf(const std::string& conf) { return settings({.conf = conf}); }
+  SnapshotBuilder& conf(const std::string& conf) {
+    RecordedSettings recorded;
+    recorded.conf = conf;
+    return settings(recorded);
+  }
 
   [[nodiscard]] Snapshot build() {
     std::stable_sort(snapshot_.segments.begin(), snapshot_.segments.end(),
