@@ -225,6 +225,7 @@ Slot SnapshotMachine::freeze_list(Builder& list) {
     case ListContent::annotations: return range(SlotKind::annotations);
     case ListContent::histories: return range(SlotKind::histories);
     case ListContent::traces:
+      if (tables_.trace_lists.size() >= kMaxKept || !only_dicts_around()) return Slot{};
       tables_.trace_lists.push_back(std::move(list.items));
       builder_items_ -= static_cast<int64_t>(tables_.trace_lists.back().size());
       list.items.clear();
@@ -240,7 +241,8 @@ Slot SnapshotMachine::freeze_dict(Builder& dict) {
   RowKind kind = row_kind_of(keys);
   if (kind != RowKind::unknown) return add_row(tables_, kind, keys, dict.pairs);
   constexpr size_t kMaxMapSlots = 4096;
-  if (dict.pairs.empty() || dict.pairs.size() > kMaxMapSlots || !only_dicts_around()) return Slot{};
+  bool is_kept = !dict.pairs.empty() && dict.pairs.size() <= kMaxMapSlots && tables_.maps.size() < kMaxKept;
+  if (!is_kept || !only_dicts_around()) return Slot{};
   tables_.maps.push_back(dict.pairs);
   return Slot{.kind = SlotKind::map, .index = static_cast<uint32_t>(tables_.maps.size() - 1)};
 }

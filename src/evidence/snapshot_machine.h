@@ -73,6 +73,7 @@ class SnapshotMachine {
 
   static constexpr size_t kMaxStack = size_t{1} << 22;
   static constexpr size_t kMaxTraces = 1024;
+  static constexpr size_t kMaxKept = 4096;  // dictionaries of settings, lists of traces: a snapshot has three
 
  private:
   bool apply(const Token& token);

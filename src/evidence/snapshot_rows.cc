@@ -281,9 +281,10 @@ int64_t ReaderTables::other_bytes() const {
            static_cast<int64_t>(pairs.capacity() * sizeof(PoolId) + loose_events.capacity() * sizeof(EventRow) +
                                 histories.capacity() * sizeof(HistoryRow));
   bytes += static_cast<int64_t>(pair_ids.size()) * kMapNodeBytes;
+  // At most a few thousand each (SnapshotMachine::kMaxKept).
   for (const std::vector<uint32_t>& list : trace_lists)
-    bytes += static_cast<int64_t>(list.capacity() * 4 + sizeof list);
-  for (const std::vector<Slot>& map : maps) bytes += static_cast<int64_t>(map.capacity() * sizeof(Slot) + sizeof map);
+    bytes += static_cast<int64_t>(list.capacity() * sizeof(uint32_t));
+  for (const std::vector<Slot>& map : maps) bytes += static_cast<int64_t>(map.capacity() * sizeof(Slot));
   return bytes;
 }
 

@@ -158,14 +158,28 @@ void find_pools(Timeline& timeline) {
   }
 }
 
+// What replay found out about pools that were gone at the end.
+void apply_pool_spans(Timeline& timeline, const std::vector<PoolSpan>& spans) {
+  for (const PoolSpan& span : spans) {
+    const uint32_t index = pool_index(timeline, span.pool);
+    for (Allocation& allocation : timeline.allocations) {
+      if (allocation.address - span.address >= static_cast<uint64_t>(span.size)) continue;
+      const uint32_t begin = allocation.begin == kNoEvent ? 0 : allocation.begin;
+      if (begin >= span.begin && begin < span.end) allocation.pool_index = index;
+    }
+  }
+}
+
 }  // namespace
 
-Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round) {
+Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
+                        const std::vector<PoolSpan>& pool_spans) {
   Timeline timeline;
   timeline.snapshot = &snapshot;
   timeline.device = device;
   Pairing(timeline).run();
   find_pools(timeline);
+  apply_pool_spans(timeline, pool_spans);
   rebuild_start_state(timeline, round);
   return timeline;
 }

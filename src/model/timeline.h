@@ -71,12 +71,23 @@ struct Timeline {
   [[nodiscard]] const Trace& trace() const { return snapshot->traces[static_cast<size_t>(device)]; }
 };
 
+// Memory that belonged to a private pool which was gone when the snapshot was taken: whatever was allocated in
+// [address, address + size) by events [begin, end) was in `pool`.
+struct PoolSpan {
+  uint64_t address = 0;
+  int64_t size = 0;
+  uint32_t begin = 0;
+  uint32_t end = kNoEvent;
+  PoolId pool;
+};
+
 // The allocator's rounding of a request under the recorded settings: the start state needs the sizes of live blocks
 // that only their requests tell of.
 using RoundSize = std::function<int64_t(int64_t)>;
 
 // `device` is an index that devices_of() returned, or any ordinal whose trace exists.
-[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round);
+[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
+                                      const std::vector<PoolSpan>& pool_spans = {});
 
 // Devices that have events, or, if none has, that have segments.
 [[nodiscard]] std::vector<int32_t> devices_of(const Snapshot& snapshot);

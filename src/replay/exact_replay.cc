@@ -149,7 +149,9 @@ void ExactReplay::handle_alloc(uint32_t event) {
     block = allocator_->malloc_in_pool(allocation.requested, stream, pool);
   }
   const uint32_t segment_event = device_->last_segment_event();
+  last_placed_ = block == nullptr ? 0 : block->address;
   if (has_prefix) finish_prefix(event);
+  last_placed_ = 0;
   last_alloc_ = event;
   if (block == nullptr || block->address != allocation.address) {
     uint32_t blamed = event;  // an altered segment shows at the segment, not at the block inside it
@@ -162,7 +164,7 @@ void ExactReplay::handle_alloc(uint32_t event) {
                                           allocation.requested, allocation.address)
                             : fmt::format("the engine places {} bytes at {:#x}, the recording at {:#x}",
                                           allocation.requested, block->address, allocation.address),
-           block == nullptr ? LimitHint::too_low : LimitHint::none);
+           block == nullptr ? LimitHint::too_low : LimitHint::none, block == nullptr ? 0 : block->address);
     force_placement(event, id, block);
     block = blocks_[id];
   } else {
@@ -358,7 +360,7 @@ void ExactReplay::finish_prefix(uint32_t event) {
     differ(unused,
            fmt::format("the recording {} {} bytes at {:#x} here, the engine does not",
                        is_release ? "releases" : "obtains", trace_.size[unused], trace_.addr[unused]),
-           is_release ? LimitHint::too_high : LimitHint::too_low);
+           is_release ? LimitHint::too_high : LimitHint::too_low, last_placed_);
   }
   complete_prefix(position_);
   if (allocator_->reserved_bytes() > peak_reserved_.bytes) peak_reserved_ = Peak{allocator_->reserved_bytes(), event};
@@ -388,12 +390,14 @@ void ExactReplay::force_placement(uint32_t event, uint32_t id, Block* placed) {
   if (blocks_[id] != nullptr) blocks_[id]->tag = id;
 }
 
-void ExactReplay::differ(uint32_t event, std::string what, LimitHint hint) {
+void ExactReplay::differ(uint32_t event, std::string what, LimitHint hint, uint64_t engine_address) {
   differences_ += 1;
   // A release that nobody called for and that looks like empty_cache to us was the allocator's own, under a lower
   // limit.
   if (in_unexplained_release_) hint = LimitHint::too_high;
-  if (!first_difference_) first_difference_ = Difference{.event = event, .what = std::move(what), .hint = hint};
+  if (!first_difference_)
+    first_difference_ =
+        Difference{.event = event, .what = std::move(what), .hint = hint, .engine_address = engine_address};
 }
 
 // An oom entry names no pool. If the allocation before it was in a private pool and nothing was released for it, the

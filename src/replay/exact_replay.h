@@ -23,6 +23,7 @@ struct Difference {
   uint32_t event = 0;  // index into the trace; its size for the final state
   std::string what;
   LimitHint hint = LimitHint::none;
+  uint64_t engine_address = 0;  // where the engine put or released something; 0: nowhere
 };
 
 struct ReplayConfig {
@@ -98,7 +99,7 @@ class ExactReplay {
   [[nodiscard]] bool completions_were_polled(uint32_t event, uint32_t first_driver_event) const;
   void finish_prefix(uint32_t event);
   void force_placement(uint32_t event, uint32_t id, Block* placed);
-  void differ(uint32_t event, std::string what, LimitHint hint = LimitHint::none);
+  void differ(uint32_t event, std::string what, LimitHint hint = LimitHint::none, uint64_t engine_address = 0);
   [[nodiscard]] PoolId pool_of_request(uint32_t event) const;
 
   Timeline& timeline_;
@@ -115,6 +116,7 @@ class ExactReplay {
   StringId empty_cache_name_ = StringId::none;
   size_t next_forced_ = 0;
   bool in_unexplained_release_ = false;
+  uint64_t last_placed_ = 0;  // by the call whose prefix is being finished
   bool from_the_beginning_ = false;
 
   ReplayCounts counts_;

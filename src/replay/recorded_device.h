@@ -94,19 +94,22 @@ class RecordedDevice final : public Device {
       // Too much was released, or a segment was released where the recording obtains one.
       replay_.differ(cursor_ < end_ ? cursor_ : event_,
                      fmt::format("the engine {} {} bytes at {:#x} here, the recording does not", verb, size, address),
-                     LimitHint::too_low);
+                     LimitHint::too_low, address);
       return;
     }
     if (trace_.addr[cursor_] != address || trace_.size[cursor_] != size) {
       differ(fmt::format("the engine {} {} bytes at {:#x}, the recording {} bytes at {:#x}", verb, size, address,
-                         trace_.size[cursor_], trace_.addr[cursor_]));
+                         trace_.size[cursor_], trace_.addr[cursor_]),
+             address);
     } else {
       replay_.counts_.driver_exact += 1;
     }
     take();
   }
 
-  void differ(std::string what) { replay_.differ(cursor_ < end_ ? cursor_ : event_, std::move(what)); }
+  void differ(std::string what, uint64_t address = 0) {
+    replay_.differ(cursor_ < end_ ? cursor_ : event_, std::move(what), LimitHint::none, address);
+  }
 
   ExactReplay& replay_;
   const Trace& trace_;

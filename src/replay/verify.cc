@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "replay/final_state.h"
+#include "replay/pool_guess.h"
 #include "replay/recorded_device.h"
 
 namespace oomscope {
@@ -57,7 +58,7 @@ class PressureScan {
           reserved_ -= trace_.size[i];
           break;
         case Action::oom:
-          refuse(i);
+          refuse(i, before_burst);
           before_burst = 0;
           break;
         default: break;
@@ -95,7 +96,9 @@ class PressureScan {
     return trace_.size[event];
   }
 
-  void refuse(size_t event) {
+  // The last try came after all releases, unless release_available freed in vain inside a pool scope: then only the
+  // first try is certain.
+  void refuse(size_t event, int64_t before_burst) {
     pressure_.ooms += 1;
     const int64_t alloc_size = allocation_size(std::max<int64_t>(trace_.size[event], 1), settings_);
     const bool card_full = trace_.addr[event] < static_cast<uint64_t>(alloc_size);
@@ -103,7 +106,8 @@ class PressureScan {
       pressure_.driver_ooms += 1;
       return;
     }
-    const int64_t total = reserved_ + alloc_size;
+    const bool in_vain = before_burst != 0 && settings_.max_split_size_bytes != kUnlimitedBytes;
+    const int64_t total = (in_vain ? before_burst : reserved_) + alloc_size;
     pressure_.smallest_refused = std::min(pressure_.smallest_refused.value_or(total), total);
   }
 
@@ -146,11 +150,11 @@ class Verifier {
     std::unique_ptr<Verification> best;
     for (const RuleSet& rules : all_rule_sets()) {
       if (options_.rules && rules.name != options_.rules->name) continue;
-      std::unique_ptr<Verification> tried = try_rules(rules);
+      std::unique_ptr<Verification> tried = try_with(rules, {});
       if (best == nullptr || better(*tried, *best)) best = std::move(tried);
       if (best->exact()) break;
     }
-    return best;
+    return with_guessed_pools(std::move(best));
   }
 
  private:
@@ -159,12 +163,39 @@ class Verifier {
   }
   static bool better(const Verification& a, const Verification& b) { return mismatches(a) < mismatches(b); }
 
-  std::unique_ptr<Verification> try_rules(const RuleSet& rules) {
+  std::unique_ptr<Verification> with_guessed_pools(std::unique_ptr<Verification> tried) {
+    const RuleSet rules = tried->config.rules;
+    if (tried->exact() || !tried->replay->first_difference()) return tried;
+    // Differences: perhaps some memory belonged to pools that were gone at the end. Worth a bounded number of replays.
+    constexpr size_t kMostGuesses = 100;
+    constexpr size_t kGuessBudget = 20'000'000;
+    PoolGuess guess(tried->timeline);
+    const size_t events = tried->timeline.trace().size_events() + 1;
+    const size_t most = std::min(kMostGuesses, kGuessBudget / events);
+    const Verification* latest = tried.get();
+    std::unique_ptr<Verification> next;
+    for (size_t i = 0;
+         i < most && latest->replay->first_difference() && guess.learn(*latest->replay->first_difference()); ++i) {
+      next = try_with(rules, guess.spans());
+      latest = next.get();
+      if (next->exact()) break;
+    }
+    if (next == nullptr || !better(*next, *tried)) return tried;
+    next->caveats.push_back(Caveat{.code = "pools-inferred",
+                                   .text =
+                                       "some memory belonged to private pools that were gone at the dump; which, was "
+                                       "inferred from the placements",
+                                   .source = CaveatSource::model});
+    return next;
+  }
+
+  std::unique_ptr<Verification> try_with(const RuleSet& rules, const std::vector<PoolSpan>& pools) {
     Caveats caveats;
+    collection_range_.reset();
     const AllocatorSettings settings = settings_of(snapshot_, device_, rules, caveats);
     auto base = std::make_unique<Verification>();
-    base->timeline =
-        build_timeline(snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); });
+    base->timeline = build_timeline(
+        snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); }, pools);
     base->config = ReplayConfig{
         .rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
     base->caveats = caveats;
