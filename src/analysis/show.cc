@@ -250,7 +250,7 @@ std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t 
         harm.live_blocks += 1;
         if (harm.smallest_live == 0 || block->size < harm.smallest_live) {
           harm.smallest_live = block->size;
-          smallest = static_cast<uint32_t>(block->tag);
+          smallest = static_cast<uint32_t>(block->tag - 1);
         }
       }
       if (harm.live_blocks == 0 || harm.free_bytes == 0) continue;

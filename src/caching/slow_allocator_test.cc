@@ -134,7 +134,7 @@ class Duel {
       case 0: return static_cast<int64_t>(below(6) + 1) * 512 + (fuzz == -300 ? -1 : 0);
       case 1: return static_cast<int64_t>(below(4) + 1) * 256 * 1024 + fuzz;
       case 2: return static_cast<int64_t>(below(9) + 1) * kMiB + fuzz;
-      case 3: return static_cast<int64_t>(below(10) + 9) * kMiB + fuzz;
+      case 3: return static_cast<int64_t>(below(11) + 9) * kMiB + fuzz;
       default: return static_cast<int64_t>(below(4) + 4) * 5 * kMiB + fuzz;
     }
   }

@@ -90,6 +90,13 @@ TEST(Oversize, AllocationCountsByTheBlockHandedOut) {
   EXPECT_EQ(rig.stats().oversize_allocations.allocated(), 2);
 }
 
+// The segment is rounded up to max_split_size, and what is left over is too little to split off.
+TEST(Oversize, BlockCountsThoughTheRequestIsSmaller) {
+  Rig rig({.settings = {.max_split_size_bytes = 40 * kMiB}});
+  EXPECT_EQ(rig.get(39 * kMiB + 512)->size, 40 * kMiB);
+  EXPECT_EQ(rig.stats().oversize_allocations.current, 1);
+}
+
 TEST(Oversize, PendingBlockCountsNoMore) {
   Rig rig({.settings = {.max_split_size_bytes = 40 * kMiB}});
   Block* block = rig.get(45 * kMiB);

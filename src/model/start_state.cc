@@ -92,6 +92,32 @@ bool remove_pages(Runs& runs, uint64_t address, int64_t size) {
   return true;
 }
 
+// Removes what of [address, address + size) is in expandable runs, however they lie: for events that contradict the
+// rest.
+void cut_out(Runs& runs, uint64_t address, int64_t size) {
+  const uint64_t end = address + static_cast<uint64_t>(size);
+  auto found = runs.upper_bound(address);
+  if (found != runs.begin()) --found;
+  while (found != runs.end() && found->first < end) {
+    const auto [begin, run] = *found;
+    const uint64_t run_end = begin + static_cast<uint64_t>(run.size);
+    if (!run.is_expandable || run_end <= address) {
+      ++found;
+      continue;
+    }
+    found = runs.erase(found);
+    Run rest = run;
+    if (begin < address) {
+      rest.size = static_cast<int64_t>(address - begin);
+      runs[begin] = rest;
+    }
+    if (end < run_end) {
+      rest.size = static_cast<int64_t>(run_end - end);
+      runs[end] = rest;
+    }
+  }
+}
+
 class StartRebuilder {
  public:
   StartRebuilder(Timeline& timeline, const RoundSize& round)
@@ -100,6 +126,7 @@ class StartRebuilder {
   void run() {
     collect_final_runs();
     undo_driver_events();
+    if (snapshot_.complete) drop_contradicted_runs();
     collect_ghosts();
     size_ghosts_by_neighbours();
     build_segments();
@@ -139,7 +166,9 @@ class StartRebuilder {
           .size = size, .stream = trace_.stream(i), .pool = {}, .is_small = size == kSmallPage, .is_expandable = false};
       switch (trace_.action[i]) {
         case Action::segment_free: runs_[address] = run; break;
-        case Action::segment_alloc: runs_.erase(address); break;
+        case Action::segment_alloc:
+          if (runs_.erase(address) == 0) lost_.emplace_back(size, false);
+          break;
         case Action::segment_unmap:
           run.is_expandable = true;
           run.is_small = size % (20 * kMiB) != 0;
@@ -147,10 +176,30 @@ class StartRebuilder {
           break;
         case Action::segment_map:
           note_range(address, size, trace_.stream(i));
-          remove_pages(runs_, address, size);
+          if (!remove_pages(runs_, address, size)) {
+            cut_out(runs_, address, size);
+            lost_.emplace_back(size, true);
+          }
           break;
         default: break;
       }
+    }
+  }
+
+  // A segment that was obtained, never released and is not there at the end, and one of the same size at the start that
+  // nobody obtained: one of two addresses is wrong, and the start did not have it.
+  void drop_contradicted_runs() {
+    for (const auto& [size, is_expandable] : lost_) {
+      const auto wrong = std::find_if(runs_.begin(), runs_.end(), [&](const Runs::value_type& entry) {
+        return entry.second.size == size && entry.second.is_expandable == is_expandable;
+      });
+      if (wrong != runs_.end()) runs_.erase(wrong);
+    }
+    // Splinters that such an event left: pages come in whole 2 MiB.
+    if (lost_.empty()) return;
+    for (auto entry = runs_.begin(); entry != runs_.end();) {
+      const bool splinter = entry->second.is_expandable && entry->second.size % kSmallPage != 0;
+      entry = splinter ? runs_.erase(entry) : std::next(entry);
     }
   }
 
@@ -172,6 +221,7 @@ class StartRebuilder {
     for (uint32_t id = 0; id < timeline_.allocations.size(); ++id) {
       Allocation& allocation = timeline_.allocations[id];
       if (allocation.begin != kNoEvent) continue;
+      if (allocation.free_requested == kNoEvent && allocation.free_completed == kNoEvent) continue;  // tied elsewhere
       if (run_of(allocation.address) == runs_.end()) {
         timeline_.orphan_frees += 1;  // freed, but not inside any segment of the start
         continue;
@@ -366,7 +416,8 @@ class StartRebuilder {
   const Snapshot& snapshot_;
   const RoundSize& round_;
   Runs runs_;
-  std::map<uint64_t, Ghost> ghosts_;  // by address
+  std::vector<std::pair<int64_t, bool>> lost_;  // size, expandable: obtained, but neither released nor there at the end
+  std::map<uint64_t, Ghost> ghosts_;            // by address
   std::map<std::pair<StreamId, bool>, uint64_t> lowest_map_;
   std::vector<uint32_t> silent_pending_;
 };

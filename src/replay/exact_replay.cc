@@ -87,7 +87,7 @@ void ExactReplay::adopt_start() {
     for (const StartBlock& block : segment.blocks) {
       if (block.allocation == kNoAllocation) continue;
       blocks_[block.allocation] = owned[next];
-      owned[next]->tag = block.allocation;
+      owned[next]->tag = tag_of(block.allocation);
       ++next;
     }
   }
@@ -154,9 +154,13 @@ void ExactReplay::handle_alloc(uint32_t event) {
   last_placed_ = 0;
   last_alloc_ = event;
   if (block == nullptr || block->address != allocation.address) {
-    uint32_t blamed = event;  // an altered segment shows at the segment, not at the block inside it
+    // A new segment's first block lies at its start. If the block is freed where it was allocated, its address is right
+    // and the segment's is wrong.
+    uint32_t blamed = event;
+    const bool freed_there =
+        allocation.free_requested == kNoEvent || trace_.addr[allocation.free_requested] == allocation.address;
     if (block != nullptr && segment_event != kNoEvent && trace_.action[segment_event] == Action::segment_alloc &&
-        allocation.address - trace_.addr[segment_event] >= static_cast<uint64_t>(trace_.size[segment_event])) {
+        block->address == trace_.addr[segment_event] && freed_there) {
       blamed = segment_event;
     }
     differ(blamed,
@@ -170,7 +174,7 @@ void ExactReplay::handle_alloc(uint32_t event) {
   } else {
     counts_.alloc_exact += 1;
     blocks_[id] = block;
-    block->tag = id;
+    block->tag = tag_of(id);
   }
   if (block != nullptr) allocation.size = block->size;
   const Stats& stats = allocator_->stats();
@@ -196,14 +200,23 @@ void ExactReplay::handle_free(uint32_t event) {
   }
   const uint32_t next = event + 1;
   Block* block = blocks_[id];
+  check_free_address(event, *block);
   if (next < trace_.size_events() && trace_.action[next] == Action::free_completed &&
       timeline_.allocation_of[next] == id) {
+    check_free_address(next, *block);
     allocator_->free(block);
     blocks_[id] = nullptr;
     position_ = next + 1;
   } else {
     allocator_->free_held(block);
   }
+}
+
+// The pairing tied this free to a block although the addresses differ: one of the two events is wrong. If it was the
+// alloc, that has been said already.
+void ExactReplay::check_free_address(uint32_t event, const Block& block) {
+  if (trace_.addr[event] == block.address) return;
+  differ(event, fmt::format("the recording frees {:#x}, the block is at {:#x}", trace_.addr[event], block.address));
 }
 
 void ExactReplay::handle_oom(uint32_t event) {
@@ -345,7 +358,11 @@ void ExactReplay::complete_prefix(uint32_t until) {
     if (trace_.action[i] != Action::free_completed) continue;
     const uint32_t id = timeline_.allocation_of[i];
     if (id == kNoAllocation || blocks_[id] == nullptr) continue;
-    allocator_->complete(blocks_[id]);
+    // A full release of the engine's own may have completed it; then the object is somebody else's by now.
+    if (blocks_[id]->held && blocks_[id]->tag == tag_of(id)) {
+      check_free_address(i, *blocks_[id]);
+      allocator_->complete(blocks_[id]);
+    }
     blocks_[id] = nullptr;
   }
 }
@@ -387,7 +404,7 @@ void ExactReplay::force_placement(uint32_t event, uint32_t id, Block* placed) {
   } else {
     blocks_[id] = placed;
   }
-  if (blocks_[id] != nullptr) blocks_[id]->tag = id;
+  if (blocks_[id] != nullptr) blocks_[id]->tag = tag_of(id);
 }
 
 void ExactReplay::differ(uint32_t event, std::string what, LimitHint hint, uint64_t engine_address) {

@@ -16,6 +16,9 @@
 
 namespace oomscope {
 
+// Block::tag of a replayed block: its allocation. 0 is a block that is nobody's.
+[[nodiscard]] constexpr uint64_t tag_of(uint32_t allocation) { return uint64_t{allocation} + 1; }
+
 // What a difference says about the limit that was assumed.
 enum class LimitHint : uint8_t { none, too_low, too_high };
 
@@ -91,6 +94,7 @@ class ExactReplay {
   void handle_alloc(uint32_t event);
   void handle_oom(uint32_t event);
   void handle_free(uint32_t event);
+  void check_free_address(uint32_t event, const Block& block);
   void resolve_prefix_before_call(uint32_t event, bool is_request);
   [[nodiscard]] bool releases_are_own(uint32_t event) const;
   [[nodiscard]] bool stack_calls_empty_cache(StackId stack) const;

@@ -7,6 +7,7 @@
 #include "replay/verify.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -161,7 +162,15 @@ class Verifier {
   static int64_t mismatches(const Verification& v) {
     return v.replay->differences() + (v.final_state_checked && !v.final_state_equal ? 1 : 0);
   }
-  static bool better(const Verification& a, const Verification& b) { return mismatches(a) < mismatches(b); }
+  // After the first difference everything may differ: what counts is how far a replay gets.
+  static bool better(const Verification& a, const Verification& b) {
+    if (reach(a) != reach(b)) return reach(a) > reach(b);
+    return mismatches(a) < mismatches(b);
+  }
+  static int64_t reach(const Verification& v) {
+    const std::optional<Difference>& difference = v.replay->first_difference();
+    return difference ? difference->event : std::numeric_limits<int64_t>::max();
+  }
 
   std::unique_ptr<Verification> with_guessed_pools(std::unique_ptr<Verification> tried) {
     const RuleSet rules = tried->config.rules;
@@ -220,13 +229,15 @@ class Verifier {
     const bool limited = pressure_.smallest_refused && *pressure_.smallest_refused > pressure_.largest_allowed;
     if (collects) return bisect_collection(v);
     if (limited) return replay(v, pressure_.largest_allowed);
-    if (pressure_.suspected_retry) {
-      replay(v, pressure_.largest_allowed);
-      // Taken only if the limit explains every burst: a program that calls empty_cache looks similar at its peak.
-      if (v.replay->differences() == 0 && v.replay->unexplained_releases() == 0 && v.replay->own_release_bursts() > 0)
-        return;
-    }
+    if (!pressure_.suspected_retry) return replay(v, std::nullopt);
+    // Taken only if the limit explains every burst: a program that calls empty_cache looks similar at its peak. Looked
+    // at up to the first difference, since behind it nothing explains anything.
+    replay(v, pressure_.largest_allowed, true);
+    const bool explains = v.replay->unexplained_releases() == 0 && v.replay->own_release_bursts() > 0;
+    const int64_t reach_with = explains ? reach(v) : -1;
+    if (explains && v.replay->differences() == 0) return;
     replay(v, std::nullopt);
+    if (reach(v) < reach_with) replay(v, pressure_.largest_allowed);
   }
 
   // With collection on, releases begin at threshold * limit. Every try with a wrong limit meets a difference that says
@@ -240,6 +251,7 @@ class Verifier {
     int64_t high = static_cast<int64_t>(static_cast<double>(pressure_.most_reserved) / threshold) + (int64_t{1} << 21);
     if (pressure_.smallest_refused) high = std::min(high, *pressure_.smallest_refused - 1);
     constexpr int64_t kFine = 4096;
+    std::pair<int64_t, int64_t> furthest = {-1, low};  // event of the first difference, limit
     while (low + kFine < high) {
       const int64_t middle = low + (high - low) / 2;
       replay(v, middle, true);
@@ -252,9 +264,10 @@ class Verifier {
       }
       // Releases that nobody called for and the engine did not make either: collection began too late.
       const bool too_high = difference ? difference->hint == LimitHint::too_high : true;
+      if (reach(v) > furthest.first) furthest = {reach(v), middle};
       (too_high ? high : low) = middle;
     }
-    replay(v, collection_range_ ? high : low);
+    replay(v, collection_range_ ? high : furthest.second);
   }
 
   void finish(Verification& v) {

@@ -192,9 +192,7 @@ class Run {
         case RequestKind::free_held:
           if (blocks_[id] != nullptr) allocator_.free_held(blocks_[id]);
           break;
-        case RequestKind::complete:
-          if (Block* block = std::exchange(blocks_[id], nullptr)) allocator_.complete(block);
-          break;
+        case RequestKind::complete: complete(id); break;
         case RequestKind::empty_cache: allocator_.empty_cache(); break;
         case RequestKind::empty_pool:
           allocator_.private_pool(requests_.pools[id]).use_count = 0;
@@ -208,10 +206,17 @@ class Run {
   }
 
  private:
+  // A full release may have completed it already; then the object is somebody else's by now.
+  void complete(uint32_t id) {
+    Block* block = std::exchange(blocks_[id], nullptr);
+    if (block != nullptr && block->held && block->tag == tag_of(id)) allocator_.complete(block);
+  }
+
   void malloc(size_t index, uint32_t id) {
     const RequestStream::Place& place = requests_.places[requests_.place[id]];
     Block* block = allocator_.malloc_in_pool(requests_.size[id], place.stream, place.pool);
     blocks_[id] = block;
+    if (block != nullptr) block->tag = tag_of(id);
     if (block != nullptr || requests_.size[id] <= 0) return;
     // A library tries one plan after the other: its scratch fails, and is "freed" by the very next operation of the
     // recording, where it had succeeded.
