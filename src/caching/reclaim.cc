@@ -74,11 +74,14 @@ bool CachingAllocator::release_available(Request& request) {
   FreeSet& free = request.blocks->free;
   const int64_t wanted = std::max(request.size, max_split);
   Block* found = free.lower_bound(wanted);
-  if (found != nullptr && !found->segment->is_expandable) {
+  // With a constant max_split_size oversize blocks are whole segments. A forced placement can split one; such a block
+  // cannot be given back by itself.
+  auto is_whole = [](const Block& block) { return !block.segment->is_expandable && !block.is_split(); };
+  if (found != nullptr && is_whole(*found)) {
     release_block(found);
     return true;
   }
-  if (found != nullptr && !rules_.reclaim_skips_expandable) {
+  if (found != nullptr && found->segment->is_expandable && !rules_.reclaim_skips_expandable) {
     refusal_ = Refusal::impossible;
     return false;
   }
@@ -92,6 +95,7 @@ bool CachingAllocator::release_available(Request& request) {
       refusal_ = Refusal::impossible;
       return false;
     }
+    if (!is_whole(*candidate)) continue;
     released += candidate->size;
     release_block(candidate);
   }

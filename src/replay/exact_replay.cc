@@ -200,6 +200,10 @@ void ExactReplay::handle_free(uint32_t event) {
   }
   const uint32_t next = event + 1;
   Block* block = blocks_[id];
+  if (!block->allocated || block->tag != tag_of(id)) {  // freed twice: only a damaged recording does that
+    differ(event, fmt::format("the recording frees {:#x} once more", trace_.addr[event]));
+    return;
+  }
   check_free_address(event, *block);
   if (next < trace_.size_events() && trace_.action[next] == Action::free_completed &&
       timeline_.allocation_of[next] == id) {
