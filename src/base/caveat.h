@@ -13,8 +13,8 @@ enum class CaveatSource {
 };
 
 struct Caveat {
-  std::string code;    // stable, kebab-case
-  std::string text;    // one sentence, lower case, no full stop
+  std::string code;  // stable, kebab-case
+  std::string text;  // one sentence, lower case, no full stop
   CaveatSource source = CaveatSource::recording;
   bool operator==(const Caveat&) const = default;
 };

@@ -12,7 +12,8 @@
 namespace oomscope {
 
 // Cannot go on. `code` is stable and kebab-case (tests and scripts match it), `what` is one lower-case sentence,
-// `where` names file, byte offset or event, `hint` is the next step as a command or an action. Only `hint` may be empty.
+// `where` names file, byte offset or event, `hint` is the next step as a command or an action. Only `hint` may be
+// empty.
 struct Error {
   std::string code;
   std::string what;
@@ -47,8 +48,8 @@ class [[nodiscard]] Result {
 #define OOM_CONCAT(a, b) OOM_CONCAT_INNER(a, b)
 // OOM_TRY(T name, expression): declares `name` from the value, or returns the error to the caller.
 #define OOM_TRY(declaration, ...) OOM_TRY_INNER(OOM_CONCAT(oom_try_, __LINE__), declaration, __VA_ARGS__)
-#define OOM_TRY_INNER(temporary, declaration, ...)        \
-  auto temporary = (__VA_ARGS__);                         \
+#define OOM_TRY_INNER(temporary, declaration, ...)                 \
+  auto temporary = (__VA_ARGS__);                                  \
   if (!temporary.has_value()) return std::move(temporary.error()); \
   declaration = *std::move(temporary)
 

@@ -209,6 +209,7 @@ void alter(const Recording& recording, Action action, int samples, Found& found)
     found.altered += 1;
     found.found += v->exact() ? 0 : 1;
     EXPECT_FALSE(v->exact()) << recording.name << " event " << event;
+    EXPECT_EQ(v->replay->allocator().check_invariants(), "") << recording.name << " event " << event;
     const std::optional<Difference>& difference = v->replay->first_difference();
     found.at_its_event += difference && difference->event == event ? 1 : 0;
   }
@@ -224,14 +225,18 @@ Found altered_everywhere(const char* name, Action action) {
 
 // Not every one at its event: an altered alloc leaves a free without one, which may as well be that of a block which
 // was live when the recording began. Then the difference shows at the first request that such a start does not explain.
-TEST(AlteredAddress, IsFoundNearlyAlwaysAtItsEvent) {
-  for (const auto& [name, action] :
-       {std::pair("alloc", Action::alloc), std::pair("free_requested", Action::free_requested),
-        std::pair("segment_alloc", Action::segment_alloc), std::pair("segment_free", Action::segment_free),
-        std::pair("segment_map", Action::segment_map)}) {
-    const Found found = altered_everywhere(name, action);
-    EXPECT_EQ(found.found, found.altered) << name;
-    EXPECT_GE(found.at_its_event * 10, found.altered * 9) << name;
+TEST(AlteredAddress, IsAlwaysFoundAndMostlyAtItsEvent) {
+  struct Case {
+    const char* name;
+    Action action;
+    int64_t percent;  // at its event, at least
+  };
+  for (const Case& c : {Case{"alloc", Action::alloc, 90}, Case{"free_requested", Action::free_requested, 90},
+                        Case{"segment_alloc", Action::segment_alloc, 90},
+                        Case{"segment_free", Action::segment_free, 80}, Case{"segment_map", Action::segment_map, 80}}) {
+    const Found found = altered_everywhere(c.name, c.action);
+    EXPECT_EQ(found.found, found.altered) << c.name;
+    EXPECT_GE(found.at_its_event * 100, found.altered * c.percent) << c.name;
   }
 }
 
