@@ -1,5 +1,7 @@
 #include "evidence/memo_table.h"
 
+#include "base/huge_pages.h"
+
 #include <algorithm>
 
 #include "evidence/trace_builder.h"

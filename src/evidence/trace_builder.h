@@ -46,8 +46,4 @@ class TraceBuilder {
 // The value of `count` events in a column that is constant for most files.
 void append_sparse(SparseStrings& column, size_t events_before, StringId value, size_t count = 1);
 
-// Room for `count` elements in huge pages. See Note [First touch].
-template <class T>
-void reserve_huge(std::vector<T>& column, size_t count);
-
 }  // namespace oomscope

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/huge_pages.h"
 #include "model/address_map.h"
 #include "model/reconcile.h"
 #include "model/start_state.h"
@@ -23,8 +24,11 @@ class Pairing {
 
   void run() {
     const size_t events = trace_.size_events();
+    constexpr size_t kRoomForGhosts = 4096;
+    const auto allocs = static_cast<size_t>(std::count(trace_.action.begin(), trace_.action.end(), Action::alloc));
+    reserve_huge(timeline_.allocations, allocs + kRoomForGhosts);
+    reserve_huge(timeline_.allocation_of, events);
     timeline_.allocation_of.resize(events);
-    timeline_.allocations.reserve(events / 3 + 16);
     for (size_t i = 0; i < events; ++i) {
       uint32_t id = kNoAllocation;
       const uint32_t event = static_cast<uint32_t>(i);
