@@ -183,7 +183,7 @@ class CachingAllocator {
   void garbage_collect();
   bool release_available(Request& request);
   void release_cached_blocks(bool default_pool, std::optional<PoolId> only);
-  void synchronize_and_free_events();
+  void synchronize_and_free_events(std::optional<PoolId> only);
   void release_blocks(BlockPool& pool);
   void release_block(Block* block);
 

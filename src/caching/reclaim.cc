@@ -113,7 +113,7 @@ void CachingAllocator::empty_pool(PoolId pool) {
 }
 
 void CachingAllocator::release_cached_blocks(bool default_pool, std::optional<PoolId> only) {
-  if (default_pool || only) synchronize_and_free_events();
+  if (default_pool || only) synchronize_and_free_events(only);
   if (default_pool) {
     release_blocks(large_);
     release_blocks(small_);
@@ -125,22 +125,42 @@ void CachingAllocator::release_cached_blocks(bool default_pool, std::optional<Po
   }
 }
 
-void CachingAllocator::synchronize_and_free_events() {
+// Waits for everything outstanding, or for what is outstanding in one pool, and takes those blocks back.
+void CachingAllocator::synchronize_and_free_events(std::optional<PoolId> only) {
   stats_.num_sync_all_streams += 1;
+  auto concerned = [&](const Block& block) {
+    const PrivatePool* owner = block.segment->pool->owner;
+    return !only || (owner != nullptr && owner->id == *only);
+  };
   std::vector<Block*> deferred;
   deferred.swap(deferred_);
-  for (Block* block : deferred) defer_or_queue(block);
+  for (Block* block : deferred) {
+    if (concerned(*block)) {
+      defer_or_queue(block);
+    } else {
+      deferred_.push_back(block);
+    }
+  }
   for (auto& [stream, queue] : events_) {
+    std::deque<PendingEvent> rest;
     for (const PendingEvent& pending : queue) {
+      if (!concerned(*pending.block)) {
+        rest.push_back(pending);
+        continue;
+      }
       device_.wait_event(pending.event);
       pending.block->event_count -= 1;
       if (pending.block->event_count == 0) give_back(pending.block);
     }
+    queue.swap(rest);
   }
-  events_.clear();
-  std::map<uint64_t, Block*> held;
-  held.swap(held_);
-  for (auto& [number, block] : held) {
+  for (auto entry = held_.begin(); entry != held_.end();) {
+    Block* block = entry->second;
+    if (!concerned(*block)) {
+      ++entry;
+      continue;
+    }
+    entry = held_.erase(entry);
     block->held = false;
     block->event_count -= 1;
     if (block->event_count == 0) give_back(block);

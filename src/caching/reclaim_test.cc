@@ -430,6 +430,18 @@ TEST(EmptyPool, FreesNothingWhileThePoolIsReferenced) {
   EXPECT_EQ(rig.reserved(), 20 * kMiB);
 }
 
+TEST(EmptyPool, WaitsForItsOwnPendingBlocksAlone) {
+  Rig rig;
+  Block* of_default = rig.get(20 * kMiB);
+  Block* of_pool = rig.get_in(kUserPool, 20 * kMiB);
+  rig.allocator.release_pool(kUserPool);
+  rig.allocator.free_held(of_default);
+  rig.allocator.free_held(of_pool);
+  rig.allocator.empty_pool(kUserPool);
+  EXPECT_EQ(rig.allocator.held_count(), 1U);
+  EXPECT_EQ(rig.reserved(), 20 * kMiB);
+}
+
 TEST(EmptyPool, DropsUseOnOom) {
   Rig rig;
   rig.get_in(kUserPool, 20 * kMiB);

@@ -28,7 +28,6 @@ constexpr RuleSet torch_213() {
   rules.releases = "2.13 and newer";
   rules.tie_break = TieBreak::segment_counter;
   rules.only_capture_suspends = true;
-  rules.limit_rounds = true;
   return rules;
 }
 

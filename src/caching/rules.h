@@ -40,7 +40,6 @@ struct RuleSet {
   bool no_split_pools = true;
   bool reclaim_skips_expandable = true;     // false: release_available and GC may trip an assertion; we then stop there
   bool gc_needs_fraction_below_one = true;  // false: any set_per_process_memory_fraction call switches GC on
-  bool limit_rounds = false;                // round(fraction * total) instead of floor
   bool preemptive_rejection = false;        // throw_on_cudamalloc_oom exists
   bool unmap_lowers_pool_count = true;
 };
