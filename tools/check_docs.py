@@ -3,7 +3,8 @@
 
 In README.md, CONTRIBUTING.md and docs/**/*.md:
 - `some/path.ext` in backticks exists, seen from the root, src/, include/ or the document's folder. Left alone:
-  paths that start with / or ~, that hold a placeholder in capitals (x/NAME.h) or *, and what a build makes (build/).
+  paths that start with / or ~, that hold a placeholder in capitals (x/NAME.h) or *, what a build makes (build/), and
+  PyTorch's own files (torch/, c10/).
 - `name()` or `space::name()` in backticks is called or defined somewhere in our sources. A dotted name
   (`torch.cuda.empty_cache()`) is somebody else's.
 - [text](target) leads to a file.
@@ -59,7 +60,7 @@ def prose(text):
 
 
 def path_exists(name, page, root):
-    if name.startswith("build/") or re.search(r"(^|[/._-])[A-Z]{2,}([/._-]|$)", name):
+    if name.startswith(("build/", "torch/", "c10/")) or re.search(r"(^|[/._-])[A-Z]{2,}([/._-]|$)", name):
         return True
     return any((base / name).exists() for base in (root, root / "src", root / "include", page.parent))
 

@@ -34,8 +34,32 @@ Result<std::vector<Verdict>> find_verdicts(const Diagnosis& diagnosis, const Req
   return verdicts;
 }
 
-std::string failed_sentence(const Changes& changes) {
+// A limit is known only as a range. What does not fit at its low end may fit at its high end: then the settings are
+// shown as replayed there, with what they need.
+Result<Done> look_at_high_end(const Diagnosis& diagnosis, const RequestStream& requests, SweepOptions options,
+                              Changes& changes) {
+  const Capacity& capacity = diagnosis.capacity;
+  const bool served = std::any_of(changes.runs.begin(), changes.runs.end(),
+                                  [](const SweepRun& run) { return run.outcome.main.completed; });
+  if (served || capacity.low_bytes == capacity.high_bytes) return Done{};
+  options.cap_bytes = capacity.high_bytes;
+  std::vector<SweepRun> runs = sweep(requests, diagnosis.verification->config.rules, options);
+  if (!runs.front().outcome.main.completed) return Done{};
+  changes.runs = std::move(runs);
+  changes.cap_bytes = capacity.high_bytes;
+  changes.at_high_end = true;
+  return Done{};
+}
+
+std::string failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   const Verdict& verdict = changes.verdicts.back();
+  if (changes.at_high_end && verdict.verdict != VerdictKind::unavoidable) {
+    const SweepRun& best = changes.runs.front();
+    return fmt::format("Open: {} needs {}, and the limit is somewhere in {} to {}; give it with --cap.",
+                       best.conf.empty() ? "PyTorch's defaults" : best.conf,
+                       format_mib(best.outcome.main.peak_reserved), format_mib(diagnosis.capacity.low_bytes),
+                       format_mib(diagnosis.capacity.high_bytes));
+  }
   switch (verdict.verdict) {
     case VerdictKind::unavoidable:
       return fmt::format("Unavoidable by settings: at least {} less must be live at once.",
@@ -53,12 +77,21 @@ std::string failed_sentence(const Changes& changes) {
   return "";
 }
 
+// Replay against replay: a recording that starts in mid-life holds a cache that no replay starts with.
 std::string peak_sentence(const Changes& changes) {
   const SweepRun& best = changes.runs.front();
+  const std::string conf = best.conf.empty() ? "PyTorch's defaults" : best.conf;
+  if (!best.outcome.main.completed) {
+    return fmt::format("In {} none of {} settings lets it complete.", format_mib(changes.cap_bytes.value_or(0)),
+                       changes.runs.size());
+  }
+  if (!changes.recorded_completes) {
+    return fmt::format("In {} it would fail under its own settings; replayed, {} completes.",
+                       format_mib(changes.cap_bytes.value_or(0)), conf);
+  }
   const int64_t saved = changes.recorded_reserved_bytes - best.outcome.main.peak_reserved;
   if (saved <= 0) return "No other setting reserves less.";
-  return fmt::format("Replayed, it reserves {} less with {}.", format_bytes(saved),
-                     best.conf.empty() ? "PyTorch's defaults" : best.conf);
+  return fmt::format("Replayed, it reserves {} less with {}.", format_bytes(saved), conf);
 }
 
 }  // namespace
@@ -66,27 +99,47 @@ std::string peak_sentence(const Changes& changes) {
 Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options) {
   const Verification& verification = *diagnosis.verification;
   Changes changes;
-  changes.recorded_reserved_bytes = verification.replay->peak_reserved().bytes;
   if (verification.timeline.trace().size_events() == 0) return changes;
+  // A damaged file whose rest is not reproduced proves nothing about other settings.
+  if (!verification.timeline.snapshot->complete && !verification.exact()) return changes;
   if (diagnosis.instant.failed) {
     changes.cap_bytes = diagnosis.capacity.low_bytes;
   } else if (options.cap_bytes) {
     changes.cap_bytes = options.cap_bytes;
   }
   const RequestStream requests = requests_of(verification);
+  if (requests.from_mid_life) {
+    changes.caveats.push_back(
+        {.code = "start-allocated-anew",
+         .text = "the recording starts in mid-life: replays allocate its live blocks anew first, in address "
+                 "order, and start without its cache",
+         .source = CaveatSource::model});
+  }
+  if (diagnosis.instant.failed) {
+    changes.caveats.push_back(
+        {.code = "fits-until-the-failure",
+         .text = "a setting fits if it serves all up to and with the request that failed; what the program "
+                 "would have asked for after it is not recorded",
+         .source = CaveatSource::recording});
+  }
   SweepOptions sweep_options{.cap_bytes = changes.cap_bytes, .threads = options.threads, .progress = options.progress};
   changes.runs = sweep(requests, verification.config.rules, sweep_options);
+  const OutcomeRange recorded = replay_range(requests, WhatIf{.rules = verification.config.rules,
+                                                              .settings = verification.config.settings,
+                                                              .cap_bytes = changes.cap_bytes});
+  changes.recorded_reserved_bytes = recorded.main.peak_reserved;
+  changes.recorded_completes = recorded.main.completed;
 
-  LifetimeTable table = lifetimes_of(verification);
-  if (diagnosis.instant.failed) {
-    add_request(table, verification, diagnosis.instant.event, diagnosis.instant.request_bytes);
-  }
+  const LifetimeTable table = lifetimes_to_complete(verification);
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
   changes.page_floor_bytes = pages.bytes;
   OOM_TRY(const CheckedPacking packing, checked_packing(table.rounded));
   changes.packing_bytes = packing.height_bytes;
   OOM_TRY(changes.verdicts, find_verdicts(diagnosis, requests, changes.runs));
-  changes.sentence = diagnosis.instant.failed ? failed_sentence(changes) : peak_sentence(changes);
+  if (diagnosis.instant.failed) {
+    OOM_TRY([[maybe_unused]] const Done done, look_at_high_end(diagnosis, requests, sweep_options, changes));
+  }
+  changes.sentence = diagnosis.instant.failed ? failed_sentence(diagnosis, changes) : peak_sentence(changes);
   return changes;
 }
 

@@ -48,17 +48,22 @@ class Diagnostician {
 
   Result<Diagnosis> run() {
     VerifyOptions verify_options;
-    verify_options.limit_bytes = options_.cap_bytes;
     verify_options.rules = options_.rules;
     out_.verification = verify(snapshot_, device_, verify_options);
     find_instant();
+    if (options_.card_bytes && *options_.card_bytes < held_bytes_) {
+      return Error{.code = "gpu-too-small",
+                   .what = fmt::format("the recording shows at least {} on the card", format_bytes(held_bytes_)),
+                   .where = "--gpu",
+                   .hint = "--gpu is the whole card; for a smaller limit: oomscope replay SNAPSHOT --cap SIZE"};
+    }
     return std::move(out_);
   }
 
  private:
   [[nodiscard]] const Trace& trace() const { return out_.verification->timeline.trace(); }
 
-  // The last oom that the program did not survive; failing that the last one if it is near the end; else the peak.
+  // The last oom that the program did not survive: nothing was allocated after it. Else the peak.
   [[nodiscard]] std::optional<uint32_t> failing_event() const {
     const Trace& events = trace();
     for (size_t i = events.size_events(); i-- > 0;) {
@@ -114,9 +119,7 @@ class Diagnostician {
   void find_capacity() {
     const Instant& instant = out_.instant;
     const std::optional<LimitRange>& limit = out_.verification->limit;
-    if (options_.cap_bytes) {
-      out_.capacity = Capacity{*options_.cap_bytes, *options_.cap_bytes, true};
-    } else if (instant.device_free_bytes < instant.alloc_bytes) {
+    if (instant.device_free_bytes < instant.alloc_bytes) {
       const int64_t held = instant.reserved_bytes + instant.device_free_bytes;
       out_.capacity = Capacity{held, held, false};
     } else if (limit) {
@@ -124,6 +127,20 @@ class Diagnostician {
     } else {
       out_.capacity = Capacity{instant.reserved_bytes, instant.reserved_bytes + instant.alloc_bytes - 1, true};
     }
+    if (!options_.cap_bytes) return;
+    // The user's figure counts where the recording allows it.
+    if (out_.capacity.is_limit && *options_.cap_bytes >= out_.capacity.low_bytes &&
+        *options_.cap_bytes <= out_.capacity.high_bytes) {
+      out_.capacity.low_bytes = out_.capacity.high_bytes = *options_.cap_bytes;
+      return;
+    }
+    out_.caveats.push_back(Caveat{
+        .code = "cap-contradicted",
+        .text = fmt::format("--cap {} is left aside: what was allowed and refused puts the limit at {} to {}; for "
+                            "another limit see oomscope replay --cap",
+                            format_bytes(*options_.cap_bytes), format_bytes(out_.capacity.low_bytes),
+                            format_bytes(out_.capacity.high_bytes)),
+        .source = CaveatSource::model});
   }
 
   void decide_kind() {
@@ -183,7 +200,7 @@ class Diagnostician {
       add_row("free for other streams only", space.other_stream_bytes, replay);
       add_row("free in private pools", space.private_pool_bytes, fmt::format("{} (graphs, MemPool)", replay));
       add_row("free on the card", out_.instant.device_free_bytes,
-              out_.capacity.is_limit ? "oom event; the limit forbids it" : "oom event", true);
+              out_.capacity.is_limit ? "oom event; beyond the limit" : "oom event", true);
     } else {
       add_row("cached and free", live.free, replay);
     }
@@ -197,7 +214,8 @@ class Diagnostician {
           BalanceRow{"[outside the snapshot]", std::nullopt, "unknown: give the card, --gpu 24GiB", true});
       return;
     }
-    const int64_t rest = *options_.card_bytes - out_.balance_total_bytes;
+    held_bytes_ = out_.balance_total_bytes;
+    const int64_t rest = *options_.card_bytes - held_bytes_;
     const bool failed = out_.instant.failed;
     add_row("[outside the snapshot]", rest,
             failed ? "--gpu less the rest: context, libraries, others" : "--gpu less the rest: context, others, free",
@@ -218,6 +236,14 @@ class Diagnostician {
                                 : fmt::format("its limit is {} to {}", low, high);
   }
 
+  [[nodiscard]] std::string limit_text() const {
+    if (!out_.capacity.is_limit) return "";
+    if (out_.capacity.low_bytes == out_.capacity.high_bytes)
+      return fmt::format(" under its limit of {}", format_bytes(out_.capacity.high_bytes));
+    return fmt::format(" under its limit of {} to {}", format_bytes(out_.capacity.low_bytes),
+                       format_bytes(out_.capacity.high_bytes));
+  }
+
   [[nodiscard]] std::string place_text() const {
     if (out_.instant.stack == StackId::none) return "";
     return fmt::format(" ({})", site_text(snapshot_, out_.instant.stack));
@@ -232,8 +258,8 @@ class Diagnostician {
     const std::string request = format_bytes(instant.request_bytes);
     switch (out_.kind) {
       case Kind::gpu_oom_fragmentation:
-        out_.sentence = fmt::format("Fragmentation: {} failed{} with {} free: {}.", request, place_text(),
-                                    format_bytes(live.free + unreserved()), blocker_text(live));
+        out_.sentence = fmt::format("Fragmentation: {} failed{} with {} free{}: {}.", request, place_text(),
+                                    format_bytes(live.free + unreserved()), limit_text(), blocker_text(live));
         break;
       case Kind::gpu_oom_first_alloc_or_context:
         out_.sentence = fmt::format(
@@ -291,14 +317,19 @@ class Diagnostician {
     if (largest == space.other_class_bytes && largest > 0) {
       return fmt::format("{} of it in the pool of the other size class", format_bytes(largest));
     }
-    const std::string allowed =
-        unreserved() > 0 ? fmt::format(", {} left to take from the card", format_bytes(unreserved())) : std::string();
-    return fmt::format("largest piece {}{}", format_bytes(space.largest_usable_bytes), allowed);
+    const std::string left =
+        unreserved() > 0 ? fmt::format(", {} unreserved", format_bytes(unreserved())) : std::string();
+    return fmt::format("largest piece {}{}", format_bytes(space.largest_usable_bytes), left);
   }
 
   void fill_peak_sentence() {
     const Instant& instant = out_.instant;
     const Peak& reserved = out_.verification->replay->peak_reserved();
+    if (!snapshot_.complete) {
+      out_.sentence = fmt::format("The file is cut or damaged behind event {}: whether anything failed is not in it.",
+                                  format_count(static_cast<int64_t>(trace().size_events())));
+      return;
+    }
     if (trace().size_events() == 0) {
       out_.sentence = fmt::format("No history: the file shows only its last state, {} in tensors, {} reserved.",
                                   format_bytes(instant.allocated_bytes), format_bytes(instant.reserved_bytes));
@@ -312,7 +343,7 @@ class Diagnostician {
 
   void fill_trust() {
     const Timeline& timeline = out_.verification->timeline;
-    out_.caveats = snapshot_.caveats;
+    out_.caveats.insert(out_.caveats.end(), snapshot_.caveats.begin(), snapshot_.caveats.end());
     out_.caveats.insert(out_.caveats.end(), out_.verification->caveats.begin(), out_.verification->caveats.end());
     std::string start = "history from the start";
     if (trace().size_events() == 0) {
@@ -335,6 +366,7 @@ class Diagnostician {
   const Snapshot& snapshot_;
   int32_t device_;
   const WhyOptions& options_;
+  int64_t held_bytes_ = 0;  // on the card as far as the recording tells
   Diagnosis out_;
 };
 

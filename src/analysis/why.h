@@ -73,12 +73,15 @@ struct Diagnosis {
 };
 
 struct Changes {
-  std::optional<int64_t> cap_bytes;  // what the runs were given
-  std::vector<SweepRun> runs;        // best first
-  int64_t recorded_reserved_bytes = 0;
+  std::optional<int64_t> cap_bytes;     // what the runs were given
+  std::vector<SweepRun> runs;           // best first
+  bool at_high_end = false;             // of the limit's range: at the low end nothing fits
+  int64_t recorded_reserved_bytes = 0;  // of a replay under the recorded settings, from the same start as the runs
+  bool recorded_completes = true;       // that replay
   int64_t page_floor_bytes = 0;
   int64_t packing_bytes = 0;
   std::vector<Verdict> verdicts;  // one a failed request that counts
+  Caveats caveats;                // of the replays under other settings
   std::string sentence;           // what would have made it fit, or how much less would do
 };
 

@@ -48,6 +48,7 @@ Block* CachingAllocator::malloc_in_pool(int64_t requested, StreamId stream, Pool
     return nullptr;
   }
   PrivatePool* owner = pool.is_default() ? nullptr : &private_pool(pool);
+  if (owner != nullptr && owner->use_count == 0) owner->use_count = 1;  // its scope is open again
   // A pool {k, 0} belongs to a graph capture; from 2.13 on only captures suspend.
   const bool suspended = owner != nullptr && (!rules_.only_capture_suspends || pool.first != 0);
   if (!suspended) process_events();
@@ -122,9 +123,9 @@ Block* CachingAllocator::get_free_block(Request& request) {
   if (gc_active()) request.pool->searches += 1;
   Block* candidate = best_fit(request);
   if (candidate == nullptr || !accepts(request.size, candidate->size)) return nullptr;
-  if (rules_.tie_break == TieBreak::address && !candidate->segment->is_expandable) {
+  if (!candidate->segment->is_expandable) {
     const Block* other = request.blocks->free.next_of_same_size(*candidate);
-    if (other != nullptr && other->segment != candidate->segment) ++address_ties_;
+    if (other != nullptr && other->order == candidate->order && other->segment != candidate->segment) ++address_ties_;
   }
   remove_free(*candidate);
   return candidate;

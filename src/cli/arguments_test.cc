@@ -97,10 +97,10 @@ TEST(Arguments, SizesAndCardsBecomeValues) {
 }
 
 TEST(Arguments, ShowTakesAMomentOrAnEvent) {
-  EXPECT_EQ(parse({"show", "a.pickle"})->options.show.at, ShowAt::peak);
-  EXPECT_EQ(parse({"show", "a.pickle", "--at", "oom"})->options.show.at, ShowAt::oom);
+  EXPECT_EQ(parse({"show", "a.pickle"})->options.show.at, Moment::peak);
+  EXPECT_EQ(parse({"show", "a.pickle", "--at", "oom"})->options.show.at, Moment::oom);
   EXPECT_EQ(parse({"show", "a.pickle", "--at", "1234"})->options.show.event, 1234);
-  EXPECT_EQ(parse({"show", "a.pickle", "--by", "segment"})->options.show.by, ShowBy::segment);
+  EXPECT_EQ(parse({"show", "a.pickle", "--by", "segment"})->options.show.by, GroupBy::segment);
 }
 
 TEST(Arguments, SlipsNameTheNextStep) {

@@ -120,7 +120,7 @@ Result<Done> run_sweep(const Verification& verification, const RequestStream& re
         output.progress().update("replaying", static_cast<int64_t>(done), static_cast<int64_t>(total));
       }};
   result.runs = sweep(requests, question.rules, options);
-  const LifetimeTable table = lifetimes_of(verification);
+  const LifetimeTable table = lifetimes_to_complete(verification);
   OOM_TRY(const Floor floor, floor_bytes(table.requested));
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
   OOM_TRY(const CheckedPacking packing, checked_packing(table.rounded));
@@ -152,6 +152,12 @@ Result<int> run(const Options& options, Output& output) {
   const ReplayArguments& arguments = options.replay;
   OOM_TRY(const LoadedRecording recording, load_recording(arguments.snapshot));
   const Verification& verification = *recording.verification;
+  if (verification.timeline.trace().size_events() == 0) {
+    return Error{.code = "no-history",
+                 .what = "the snapshot has no history, so there is nothing to replay",
+                 .where = arguments.snapshot.path,
+                 .hint = "record with torch.cuda.memory._record_memory_history(stacks=\"python\")"};
+  }
   Caveats caveats;
   WhatIf question{.rules = verification.config.rules, .settings = {}, .cap_bytes = cap_of(arguments, caveats)};
   OOM_TRY(question.settings, settings_of(arguments, verification, caveats));

@@ -32,6 +32,7 @@ struct Totals {
   bool final_state_equal = true;
   bool final_state_checked = true;
   StatsComparison stats;
+  std::vector<std::vector<std::string_view>> other_rules;  // by device: rule sets that replay it as well
   const Verification* first_differing = nullptr;
   Caveats caveats;
 
@@ -53,6 +54,7 @@ void add_device(std::unique_ptr<Verification> device, Totals& totals) {
   add_caveats(device->timeline.caveats, totals.caveats);
   add_caveats(device->caveats, totals.caveats);
   if (totals.first_differing == nullptr && device->replay->first_difference()) totals.first_differing = device.get();
+  totals.other_rules.push_back(device->exact() ? equally_exact_rules(*device) : std::vector<std::string_view>());
   totals.devices.push_back(std::move(device));
 }
 
@@ -110,7 +112,7 @@ nlohmann::ordered_json payload_of(const Totals& totals) {
                                {"rules", device->config.rules.name},
                                {"conf", to_conf_string(device->config.settings, device->config.rules.parser)},
                                {"limit_bytes", limit_json(*device)},
-                               {"equally_exact_rules", equally_exact_rules(*device)}});
+                               {"equally_exact_rules", totals.other_rules[json["devices"].size()]}});
   }
   json["caveats"] = caveats_json(totals.caveats);
   return json;
@@ -154,8 +156,7 @@ Table counts_table(const Totals& totals) {
 }
 
 // A recording without a telling tie is replayed by several rule sets alike: then it proves none of them.
-std::string rules_note(const Verification& device) {
-  const std::vector<std::string_view> others = equally_exact_rules(device);
+std::string rules_note(const std::vector<std::string_view>& others) {
   if (others.empty()) return "No other rule set replays it: the recording tells the release.";
   std::string text = "Replayed as well by";
   for (std::string_view name : others) text += " " + std::string(name);
@@ -165,12 +166,16 @@ std::string rules_note(const Verification& device) {
 void add_report(const Totals& totals, Output& output) {
   output.add_sentence(headline(totals), totals.exact() ? Style::green : Style::red);
   output.add({.body = counts_table(totals)});
+  size_t next = 0;
   for (const auto& device : totals.devices) {
     const std::string conf = to_conf_string(device->config.settings, device->config.rules.parser);
     output.add_sentence("device " + std::to_string(device->timeline.device) + ": rules of " +
                         std::string(device->config.rules.releases) + ", " + (conf.empty() ? "default settings" : conf) +
                         ", " + limit_text(*device));
-    if (device->exact()) output.add_sentence(rules_note(*device));
+    if (device->exact())
+      output.add_sentence(rules_note(totals.other_rules[next++]));
+    else
+      ++next;
   }
   if (totals.first_differing != nullptr) {
     const Difference& difference = *totals.first_differing->replay->first_difference();

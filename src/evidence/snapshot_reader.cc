@@ -56,7 +56,7 @@ Error not_a_pickle(std::span<const uint8_t> front, const std::string& name) {
     what = "a zip archive (a checkpoint of torch.save?), not a snapshot";
   } else if (std::ranges::none_of(front, [](uint8_t byte) { return byte < 9 || byte >= 0x80; })) {
     what = "text, not a snapshot";
-    hint = "for an error message or a log: oomscope why " + name;
+    hint = "a snapshot is written by torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"); logs are not read yet";
   }
   return Error{"not-a-pickle", what, name, hint};
 }
@@ -93,6 +93,25 @@ std::string at_byte(const std::string& name, uint64_t offset_bytes) {
 bool is_empty(const Snapshot& snapshot) {
   return snapshot.segments.empty() &&
          std::ranges::all_of(snapshot.traces, [](const Trace& trace) { return trace.size_events() == 0; });
+}
+
+// PyTorch refuses 2^60 bytes and more, and nothing is smaller than nothing: such sizes are damage, and arithmetic
+// further up relies on their absence.
+void drop_impossible_events(Snapshot& snapshot) {
+  constexpr int64_t kImpossible = int64_t{1} << 60;
+  size_t dropped = 0;
+  for (Trace& trace : snapshot.traces) {
+    for (size_t i = 0; i < trace.size_events(); ++i) {
+      if (trace.size[i] >= 0 && trace.size[i] < kImpossible) continue;
+      trace.size[i] = 0;
+      trace.action[i] = Action::unknown;
+      ++dropped;
+    }
+  }
+  if (dropped == 0) return;
+  snapshot.caveats.push_back(Caveat{"impossible-sizes",
+                                    std::to_string(dropped) + " events have impossible sizes and are left out",
+                                    CaveatSource::recording});
 }
 
 Result<Snapshot> decode(ByteSource& source, const std::string& name, const SnapshotReadOptions& options) {
@@ -135,6 +154,7 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
                damage->what + " (byte " + std::to_string(damage->offset_bytes) + "); what came before it is used",
                CaveatSource::recording});
   }
+  drop_impossible_events(*snapshot);
   return snapshot;
 }
 

@@ -125,6 +125,7 @@ class StartRebuilder {
 
   void run() {
     collect_final_runs();
+    if (!snapshot_.complete) keep_used_segments();
     undo_driver_events();
     if (snapshot_.complete) drop_contradicted_runs();
     collect_ghosts();
@@ -136,7 +137,6 @@ class StartRebuilder {
   void collect_final_runs() {
     for (const SnapshotSegment& segment : snapshot_.segments) {
       if (segment.device != timeline_.device) continue;
-      if (!snapshot_.complete && !touched_before_obtained(segment)) continue;
       runs_[segment.address] = Run{.size = segment.total_size,
                                    .stream = segment.stream,
                                    .pool = segment.pool,
@@ -146,15 +146,19 @@ class StartRebuilder {
   }
 
   // In a trace that was cut, a final segment is of the start only if the events that are left use it as it is.
-  bool touched_before_obtained(const SnapshotSegment& segment) const {
-    const uint64_t end = segment.address + static_cast<uint64_t>(segment.total_size);
+  void keep_used_segments() {
+    std::map<uint64_t, bool> used;  // segment -> its first event used it, rather than obtained it
     for (size_t i = 0; i < trace_.size_events(); ++i) {
-      if (trace_.addr[i] < segment.address || trace_.addr[i] >= end) continue;
       const Action action = trace_.action[i];
       if (action == Action::oom || action == Action::snapshot) continue;
-      return action != Action::segment_alloc && action != Action::segment_map;
+      auto found = run_of(trace_.addr[i]);
+      if (found == runs_.end()) continue;
+      used.try_emplace(found->first, action != Action::segment_alloc && action != Action::segment_map);
     }
-    return false;
+    for (auto entry = runs_.begin(); entry != runs_.end();) {
+      const auto found = used.find(entry->first);
+      entry = found != used.end() && found->second ? std::next(entry) : runs_.erase(entry);
+    }
   }
 
   void undo_driver_events() {
@@ -162,8 +166,11 @@ class StartRebuilder {
       const size_t i = *event;
       const uint64_t address = trace_.addr[i];
       const int64_t size = trace_.size[i];
-      Run run{
-          .size = size, .stream = trace_.stream(i), .pool = {}, .is_small = size == kSmallPage, .is_expandable = false};
+      Run run{.size = size,
+              .stream = trace_.stream(i),
+              .pool = trace_.pool.empty() ? PoolId{} : trace_.pool[i],
+              .is_small = size == kSmallPage,
+              .is_expandable = false};
       switch (trace_.action[i]) {
         case Action::segment_free: runs_[address] = run; break;
         case Action::segment_alloc:

@@ -45,4 +45,16 @@ void add_request(LifetimeTable& table, const Verification& verification, uint32_
   add(table, size_bytes, event, event + 1, trace.stream_index[event]);
 }
 
+LifetimeTable lifetimes_to_complete(const Verification& verification) {
+  LifetimeTable table = lifetimes_of(verification);
+  const Trace& trace = verification.timeline.trace();
+  for (size_t i = trace.size_events(); i-- > 0;) {
+    if (trace.action[i] == Action::alloc) break;  // it went on
+    if (trace.action[i] != Action::oom) continue;
+    add_request(table, verification, static_cast<uint32_t>(i), trace.size[i]);
+    break;
+  }
+  return table;
+}
+
 }  // namespace oomscope

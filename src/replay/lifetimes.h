@@ -19,6 +19,9 @@ struct LifetimeTable {
 // `until`, only what begins before that event, and everything alive then ends there.
 [[nodiscard]] LifetimeTable lifetimes_of(const Verification& verification, uint32_t until = kNoEvent);
 
+// All of the recording, and the request that it died of: what completing it would take.
+[[nodiscard]] LifetimeTable lifetimes_to_complete(const Verification& verification);
+
 // Adds a request that lives from `event` on to the end: one that failed.
 void add_request(LifetimeTable& table, const Verification& verification, uint32_t event, int64_t size_bytes);
 

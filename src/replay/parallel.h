@@ -1,6 +1,7 @@
 // Runs `count` independent jobs on a few threads. Results go where the job puts them, by index.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -24,7 +25,8 @@ inline void run_parallel(size_t count, int threads, const std::function<void(siz
     }
   };
   std::vector<std::thread> workers;
-  for (int i = 1; i < threads; ++i) workers.emplace_back(work);
+  const size_t most = std::min(count, static_cast<size_t>(std::max(threads, 1)));
+  for (size_t i = 1; i < most; ++i) workers.emplace_back(work);
   work();
   for (std::thread& worker : workers) worker.join();
 }

@@ -70,6 +70,8 @@ std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules,
     const Outcome& x = a.outcome.main;
     const Outcome& y = b.outcome.main;
     if (x.completed != y.completed) return x.completed;
+    if ((x.library_tries > 0) != (y.library_tries > 0)) return y.library_tries > 0;  // skipped requests flatter a run
+    if (!x.completed && x.stopped_at_event != y.stopped_at_event) return x.stopped_at_event > y.stopped_at_event;
     if (x.peak_reserved != y.peak_reserved) return x.peak_reserved < y.peak_reserved;
     return a.conf.size() < b.conf.size();
   });

@@ -27,7 +27,8 @@ struct SweepRun {
 // The confs that are tried, PyTorch's default first. Those that the recording's torch does not know are left out.
 [[nodiscard]] std::vector<std::string_view> sweep_confs();
 
-// Completed runs first, then by peak reserved, then the shorter conf. Deterministic whatever the number of threads.
+// Completed runs first, those without skipped requests before others; then by peak reserved (runs that failed: by how
+// far they got), then the shorter conf. Deterministic whatever the number of threads.
 [[nodiscard]] std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules,
                                           const SweepOptions& options);
 

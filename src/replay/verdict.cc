@@ -32,9 +32,9 @@ Result<Verdict> judge(const Verification& verification, const FailedRequest& fai
                   .capacity_low_bytes = capacity.low_bytes,
                   .capacity_high_bytes = capacity.high_bytes};
   LifetimeTable table = lifetimes_of(verification, failed.event);
-  if (failed.recorded) add_request(table, verification, failed.event, failed.size_bytes);
+  add_request(table, verification, failed.event, failed.size_bytes);
   // What is live at that moment counts, not an earlier peak: a limit may have been set since.
-  int64_t wanted = failed.recorded ? 0 : failed.size_bytes;
+  int64_t wanted = 0;
   for (const Lifetime& lifetime : table.requested) {
     if (lifetime.begin <= failed.event && lifetime.end > failed.event) wanted += lifetime.size_bytes;
   }
@@ -47,7 +47,7 @@ Result<Verdict> judge(const Verification& verification, const FailedRequest& fai
   for (const SweepRun& run : runs) {
     const Outcome& outcome = run.outcome.main;
     const bool served = failed.recorded ? outcome.failure_served[failed.failure_index] : outcome.completed;
-    if (!served) continue;
+    if (!served || outcome.library_tries > 0 || !(failed.recorded || run.outcome.completed_everywhere)) continue;
     verdict.verdict = VerdictKind::avoidable;
     verdict.bytes = std::max<int64_t>(capacity.low_bytes - outcome.peak_reserved, 0);
     verdict.proof = run.conf.empty() ? "PyTorch's defaults" : run.conf;

@@ -36,10 +36,12 @@ std::string range_text(const OutcomeRange& outcome) {
 Document replay_document(const ReplayResult& result, const Verification& verification) {
   Document document;
   const Outcome& outcome = result.outcome.main;
-  std::string sentence = outcome.completed
-                             ? "It completes."
-                             : fmt::format("It fails at event {}: {} refused.", format_count(outcome.stopped_at_event),
-                                           format_bytes(outcome.refused_bytes));
+  const bool unlimited = !result.cap_bytes && verification.refused_requests > 0;
+  std::string sentence =
+      outcome.completed && unlimited ? "Without a limit it completes; the job itself ran out: add --cap."
+      : outcome.completed            ? "It completes."
+                          : fmt::format("It fails at event {}: {} refused.", format_count(outcome.stopped_at_event),
+                                        format_bytes(outcome.refused_bytes));
   if (result.outcome.completed_somewhere != result.outcome.completed_everywhere)
     sentence += " Where the driver puts segments decides it: on another card it may be otherwise.";
   document.sections.push_back(Section{
@@ -74,7 +76,8 @@ Document replay_document(const ReplayResult& result, const Verification& verific
 
 Document sweep_document(const SweepResult& result, const Verification& verification) {
   Document document;
-  document.sections.push_back(Section{.body = runs_table(result.runs, result.runs.size()), .joined = false});
+  document.sections.push_back(
+      Section{.body = runs_table(result.runs, result.runs.size(), result.cap_bytes), .joined = false});
   document.sections.push_back(Section{
       .body = pairs_table(
           "What no setting can beat",

@@ -103,12 +103,29 @@ std::vector<std::string> change_lines(const Diagnosis& diagnosis, const Changes&
   return lines;
 }
 
+Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes) {
+  Caveats all = diagnosis.caveats;
+  all.insert(all.end(), changes.caveats.begin(), changes.caveats.end());
+  return all;
+}
+
+// As a shell takes it.
+std::string quoted(const std::string& path) {
+  const bool plain = path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/{}") ==
+                     std::string::npos;
+  if (plain) return path;
+  std::string text = "'";
+  for (char c : path) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string next_command(const Diagnosis& diagnosis, const std::string& path) {
   if (diagnosis.verification->timeline.trace().size_events() == 0) {
     return "next: torch.cuda.memory._record_memory_history(stacks=\"python\") before the first step, then dump again";
   }
-  if (diagnosis.instant.failed) return fmt::format("next: oomscope show {} --at oom", path);
-  return fmt::format("next: oomscope replay {} --smallest-cap", path);
+  const std::string file = path == "-" ? "SNAPSHOT" : quoted(path);
+  if (diagnosis.instant.failed) return fmt::format("next: oomscope show {} --at oom", file);
+  return fmt::format("next: oomscope replay {} --smallest-cap", file);
 }
 
 Section bounds_section(const Diagnosis& diagnosis, const Changes& changes) {
@@ -123,7 +140,10 @@ Section bounds_section(const Diagnosis& diagnosis, const Changes& changes) {
   add("floor", diagnosis.floor_bytes, "most requested bytes ever live at once: no allocator needs less");
   add("page floor", changes.page_floor_bytes, "the same in whole pages, for expandable segments");
   add("packing", changes.packing_bytes, "an explicit placement, checked: this much suffices");
-  if (changes.cap_bytes) add("capacity", *changes.cap_bytes, "what the replays were given");
+  if (changes.cap_bytes)
+    add("capacity", *changes.cap_bytes,
+        changes.at_high_end ? "the high end of the limit's range: what the replays were given"
+                            : "what the replays were given");
   return Section{.body = table, .joined = false};
 }
 
@@ -183,6 +203,8 @@ Json finding_json(const Diagnosis& diagnosis, const Changes& changes, const Swee
                   {"confidence", name_of(diagnosis.confidence)},
                   {"instant", {{"event", instant.event}, {"failed", instant.failed}}},
                   {"evidence", Json::array({proof_text(verification), diagnosis.trust})}};
+  finding["change"] = nullptr;
+  finding["predicted"] = nullptr;
   if (run == nullptr) return finding;
   finding["change"] = {{"id", "allocator-setting"},
                        {"text", run->conf.empty() ? "PyTorch's default settings" : run->conf},
@@ -231,7 +253,8 @@ std::string proof_text(const Verification& verification) {
                      rules.releases);
 }
 
-Table runs_table(const std::vector<SweepRun>& runs, size_t most) {
+Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<int64_t> cap_bytes) {
+  const std::string cap_option = cap_bytes ? fmt::format(" --cap {}M", *cap_bytes >> 20) : std::string();
   Table table{.title = "All settings that were replayed, best first",
               .columns = {{.header = "PYTORCH_CUDA_ALLOC_CONF"},
                           {.header = "fits"},
@@ -252,8 +275,9 @@ Table runs_table(const std::vector<SweepRun>& runs, size_t most) {
     const size_t others = runs.size() - most;
     const int64_t fitting = std::count_if(runs.begin() + static_cast<std::ptrdiff_t>(most), runs.end(),
                                           [](const SweepRun& run) { return run.outcome.main.completed; });
-    table.rows.push_back(Row{.cells = {fmt::format("[{} others, {} of them fit: replay --sweep]", others, fitting)},
-                             .style = Style::dim});
+    table.rows.push_back(
+        Row{.cells = {fmt::format("[{} others, {} of them fit: replay --sweep{}]", others, fitting, cap_option)},
+            .style = Style::dim});
   }
   const bool any_range = std::any_of(runs.begin(), runs.end(), [](const SweepRun& run) {
     return run.outcome.peak_reserved_low != run.outcome.peak_reserved_high;
@@ -284,15 +308,16 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
   sections.push_back(joined(
       Section{.body = Sentence{.text = fmt::format("trust: {}; {}", name_of(diagnosis.confidence), diagnosis.trust)},
               .joined = true}));
-  sections.push_back(joined(Section{.body = Sentence{.text = next_command(diagnosis, path)}, .joined = true}));
+  sections.push_back(joined(Section{
+      .body = Lines{.title = "", .lines = {next_command(diagnosis, path)}, .style = Style::plain}, .joined = true}));
   if (changes.runs.empty()) {
     sections.push_back(Section{.body = CaveatList{.caveats = diagnosis.caveats}, .joined = false});
     return sections;
   }
-  sections.push_back(Section{.body = runs_table(changes.runs, kMostRuns), .joined = false});
+  sections.push_back(Section{.body = runs_table(changes.runs, kMostRuns, changes.cap_bytes), .joined = false});
   sections.push_back(bounds_section(diagnosis, changes));
   if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes));
-  sections.push_back(Section{.body = CaveatList{.caveats = diagnosis.caveats}, .joined = false});
+  sections.push_back(Section{.body = CaveatList{.caveats = all_caveats(diagnosis, changes)}, .joined = false});
   return sections;
 }
 
@@ -308,7 +333,9 @@ Json run_json(const std::string& conf, std::optional<int64_t> cap_bytes, const O
           {"peak_reserved_high", range.peak_reserved_high},
           {"num_device_alloc", outcome.num_device_alloc},
           {"num_alloc_retries", outcome.num_alloc_retries},
-          {"num_ooms", outcome.num_ooms}};
+          {"num_ooms", outcome.num_ooms},
+          {"library_tries", outcome.library_tries},
+          {"verdicts", Json::array()}};
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -344,7 +371,7 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::
     payload["runs"].push_back(run_json(run.conf, changes.cap_bytes, run.outcome));
   payload["verdicts"] = Json::array();
   for (const Verdict& verdict : changes.verdicts) payload["verdicts"].push_back(verdict_json(verdict));
-  payload["caveats"] = caveats_json(diagnosis.caveats);
+  payload["caveats"] = caveats_json(all_caveats(diagnosis, changes));
   return payload;
 }
 

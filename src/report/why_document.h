@@ -22,7 +22,7 @@ namespace oomscope {
                                               const OutcomeRange& range);
 [[nodiscard]] nlohmann::ordered_json verdict_json(const Verdict& verdict);
 // All runs of a sweep as a table, at most `most` rows.
-[[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most);
+[[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<int64_t> cap_bytes);
 // "71,803 events replayed, 0 differences, rules torch-2.11 (2.10 and 2.11)".
 [[nodiscard]] std::string proof_text(const Verification& verification);
 
