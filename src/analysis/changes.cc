@@ -21,7 +21,9 @@ Result<std::vector<Verdict>> find_verdicts(const Diagnosis& diagnosis, const Req
   const int64_t events = static_cast<int64_t>(requests.kind.size()) + 1;
   const size_t affordable = std::clamp<size_t>(static_cast<size_t>(kVerdictBudget / events), 1, kMostVerdicts);
   const size_t count = requests.failures.size();
-  for (size_t i = count > affordable ? count - affordable : 0; i < count; ++i) {
+  // What a full card had free is known at the last failure alone: earlier ones had another capacity.
+  const size_t judged = diagnosis.capacity.is_limit ? affordable : 1;
+  for (size_t i = count > judged ? count - judged : 0; i < count; ++i) {
     const RequestStream::Failure& failure = requests.failures[i];
     const FailedRequest failed{.event = failure.event,
                                .size_bytes = failure.size,

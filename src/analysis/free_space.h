@@ -17,9 +17,6 @@ struct FreeSpace {
   int64_t other_class_bytes = 0;     // the small pool, for a large request, or the reverse
   int64_t other_stream_bytes = 0;
   int64_t private_pool_bytes = 0;  // of another pool: graph captures, MemPool
-  [[nodiscard]] int64_t total() const {
-    return usable_bytes + oversize_bytes + other_class_bytes + other_stream_bytes + private_pool_bytes;
-  }
 };
 
 // For a request of `size_bytes` (rounded) on `stream` in `pool`.

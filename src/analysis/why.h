@@ -85,7 +85,7 @@ struct Changes {
   std::string sentence;           // what would have made it fit, or how much less would do
 };
 
-// Errors: device-has-no-events is none: a file without history gets a diagnosis of its segments.
+// Error: gpu-too-small. A file without history gets a diagnosis of its segments.
 [[nodiscard]] Result<Diagnosis> diagnose(const Snapshot& snapshot, int32_t device, const WhyOptions& options);
 [[nodiscard]] Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options);
 

@@ -95,18 +95,16 @@ class CachingAllocator {
   // set_per_process_memory_fraction: `limit_bytes` is fraction * total. A limit of the whole card is no limit from
   // torch 2.10 on; before it still switches garbage collection on.
   void set_memory_limit(std::optional<int64_t> limit_bytes) { limit_bytes_ = limit_bytes; }
-  [[nodiscard]] std::optional<int64_t> memory_limit() const { return limit_bytes_; }
 
   // --- looking -----------------------------------------------------------------------------------------------------
 
   [[nodiscard]] const Stats& stats() const { return stats_; }
-  [[nodiscard]] Stats& stats_for_baseline() { return stats_; }  // to count what happened before a recording began
   [[nodiscard]] Refusal refusal() const { return refusal_; }
   [[nodiscard]] int64_t reserved_bytes() const { return total_reserved_; }
   [[nodiscard]] const AllocatorSettings& settings() const { return settings_; }
   [[nodiscard]] const RuleSet& rules() const { return rules_; }
   [[nodiscard]] std::span<Segment* const> segments() const { return segments_; }
-  // The free block that a request would get now, or nullptr. Changes nothing.
+  // The free block that a request would get now, or nullptr. Moves no block; may make the pool that it names.
   [[nodiscard]] Block* peek(int64_t requested, StreamId stream, PoolId pool);
   // May a free block of `block_size` serve a rounded request of `size`, as max_split_size and its bounds decide?
   [[nodiscard]] bool accepts(int64_t size, int64_t block_size) const;

@@ -51,7 +51,6 @@ void add_device(std::unique_ptr<Verification> device, Totals& totals) {
   totals.driver_exact += counts.driver_exact;
   totals.final_state_checked &= device->final_state_checked;
   totals.final_state_equal &= device->final_state_equal;
-  add_caveats(device->timeline.caveats, totals.caveats);
   add_caveats(device->caveats, totals.caveats);
   if (totals.first_differing == nullptr && device->replay->first_difference()) totals.first_differing = device.get();
   totals.other_rules.push_back(device->exact() ? equally_exact_rules(*device) : std::vector<std::string_view>());

@@ -11,7 +11,6 @@
 #include <functional>
 #include <vector>
 
-#include "base/caveat.h"
 #include "types/ids.h"
 #include "types/snapshot.h"
 
@@ -66,7 +65,6 @@ struct Timeline {
   int64_t uncertain_ghosts = 0;          // live blocks of the start whose exact size nothing in the window shows
   int64_t orphan_frees = 0;              // frees of addresses that cannot have been live
   int64_t expandable_reserve_bytes = 0;  // size of an expandable range as its neighbours tell; 0: unknown
-  Caveats caveats;
 
   [[nodiscard]] const Trace& trace() const { return snapshot->traces[static_cast<size_t>(device)]; }
 };

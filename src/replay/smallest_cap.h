@@ -28,7 +28,7 @@ struct SmallestCap {
   int64_t address_ties = 0;       // of the run at smallest_cap_bytes; 0: does not hang on driver addresses
 };
 
-// Empty if the recording completes under no cap at all (this torch would stop in an assertion, say).
+// Empty if the recording does not complete even without a limit (this torch would stop in an assertion, say).
 [[nodiscard]] std::optional<SmallestCap> smallest_cap(const RequestStream& requests, const WhatIf& question,
                                                       const SmallestCapOptions& options);
 

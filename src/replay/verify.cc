@@ -287,7 +287,6 @@ class Verifier {
     if (!v.final_state_checked) return;
     const std::string text = compare_final_state(snapshot_, device_, v.replay->allocator());
     v.final_state_equal = text.empty();
-    final_difference_ = text;
     if (!text.empty()) {
       v.caveats.push_back(
           Caveat{.code = "final-state-differs", .text = "final state: " + text, .source = CaveatSource::model});
@@ -338,7 +337,6 @@ class Verifier {
   const VerifyOptions& options_;
   Pressure pressure_;
   std::optional<LimitRange> collection_range_;
-  std::string final_difference_;
 };
 
 }  // namespace
