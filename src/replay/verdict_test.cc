@@ -6,20 +6,18 @@
 #include <memory>
 #include <string>
 
-#include "evidence/snapshot_reader.h"
 #include "replay/lifetimes.h"
 #include "replay/smallest_cap.h"
+#include "support/demo_recording.h"
 
 namespace oomscope {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// A job that failed for lack of one large piece: 4,801 MiB live, 980 wanted, a limit of 6,406 MiB.
 struct Demo {
   Demo() {
-    snapshot =
-        std::make_unique<Snapshot>(*read_snapshot_file(std::string(OOMSCOPE_TEST_DATA) + "/demo_oom.pickle.zst"));
+    snapshot = demo_recording();
     verification = verify(*snapshot, 0);
     requests = requests_of(*verification);
   }
