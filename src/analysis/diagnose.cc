@@ -372,15 +372,6 @@ class Diagnostician {
 
 }  // namespace
 
-const char* name_of(Confidence confidence) {
-  switch (confidence) {
-    case Confidence::high: return "high";
-    case Confidence::medium: return "medium";
-    case Confidence::low: return "low";
-  }
-  return "low";
-}
-
 Result<Diagnosis> diagnose(const Snapshot& snapshot, int32_t device, const WhyOptions& options) {
   return Diagnostician(snapshot, device, options).run();
 }

@@ -17,6 +17,7 @@
 #include "replay/sweep.h"
 #include "replay/verdict.h"
 #include "replay/verify.h"
+#include "types/confidence.h"
 #include "types/kind.h"
 
 namespace oomscope {
@@ -28,9 +29,6 @@ struct WhyOptions {
   int threads = 1;
   std::function<void(size_t done, size_t total)> progress;
 };
-
-enum class Confidence : uint8_t { high, medium, low };
-[[nodiscard]] const char* name_of(Confidence confidence);
 
 // One row of the balance. Rows sum to the balance's total.
 struct BalanceRow {

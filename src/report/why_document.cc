@@ -200,7 +200,7 @@ Json finding_json(const Diagnosis& diagnosis, const Changes& changes, const Swee
   Json finding = {{"id", finding_id(diagnosis)},
                   {"claim", diagnosis.sentence + " " + changes.sentence},
                   {"bytes", instant.failed ? instant.request_bytes : instant.allocated_bytes},
-                  {"confidence", name_of(diagnosis.confidence)},
+                  {"confidence", std::string(name_of(diagnosis.confidence))},
                   {"instant", {{"event", instant.event}, {"failed", instant.failed}}},
                   {"evidence", Json::array({proof_text(verification), diagnosis.trust})}};
   finding["change"] = nullptr;
@@ -352,7 +352,7 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::
                   {"kind", std::string(name_of(diagnosis.kind))},
                   {"also", Json::array()}};
   for (Kind kind : diagnosis.also) payload["also"].push_back(std::string(name_of(kind)));
-  payload["confidence"] = name_of(diagnosis.confidence);
+  payload["confidence"] = std::string(name_of(diagnosis.confidence));
   payload["phase"] = nullptr;  // found from a later release on
   payload["sentence"] = diagnosis.sentence + " " + changes.sentence;
   payload["numbers"] = numbers_json(diagnosis, changes);
