@@ -29,7 +29,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::not_memory,
      .strength = 4,
      .triggers = "cuda error|cuda runtime error|hip error|cuda failure",
-     .pattern = R"((?:(?:CUDA|HIP)(?: driver)? error ?: |cuda runtime error \(\d+\) ?: |Cuda failure (?:\d+ )?')"
+     .pattern = R"((?:(?:CUDA|HIP)(?: driver)? error ?: |cuda runtime error \(\d+\) ?: |Cuda failure (?:\d+ )?'))"
                 R"((?P<what>misaligned address|unspecified launch failure|invalid argument|invalid device function|)"
                 R"(no kernel image is available|invalid device ordinal|no CUDA-capable device|an illegal instruction|)"
                 R"(uncorrectable ECC error|all CUDA-capable devices are busy|invalid configuration argument|)"

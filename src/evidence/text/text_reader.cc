@@ -110,8 +110,7 @@ class Reader {
       Result<size_t> got = source_.read(std::span(reinterpret_cast<uint8_t*>(buffer_.data()) + size, wanted - size));
       if (!got) {
         if (base_ + size == 0) return got.error();
-        evidence_.caveats.push_back(
-            {"text-cut", "the text could be read only in part: " + got.error().what, CaveatSource::recording});
+        evidence_.caveats.push_back({"text-cut", {{"reason", got.error().what}}, CaveatSource::recording});
       }
       at_end = !got || *got == 0;
       size += got ? *got : 0;
@@ -146,9 +145,7 @@ class Reader {
          hit = literals.next(text, hit.at + 1)) {
       if (hit.at >= message_end_) look_at(text, hit);
     }
-    evidence_.caveats.push_back({"text-skipped",
-                                 "words of failures occur so often that the middle of the text was only counted",
-                                 CaveatSource::model});
+    evidence_.caveats.push_back({"text-skipped", {}, CaveatSource::model});
   }
 
   void look_at(std::string_view text, const TriggerScan::Hit& hit) {
