@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 
 namespace oomscope {
 namespace {
@@ -109,6 +110,55 @@ std::vector<std::string> progress_lines(std::span<const CleanLine> lines) {
   return found;
 }
 
+std::string last_line(std::span<const CleanLine> lines) {
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const std::string_view text = trimmed(line->text);
+    if (!text.empty() && !is_underline(text)) return std::string(text.substr(0, kLongestCode));
+  }
+  return {};
+}
+
+std::optional<double> last_time(std::string_view raw) {
+  static const re2::RE2 stamp(R"((\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?)",
+                              bytes_options());
+  constexpr size_t kNear = 2000;
+  const std::string_view near = raw.substr(raw.size() - std::min(raw.size(), kNear));
+  re2::StringPiece rest(near.data(), near.size());
+  std::optional<double> found;
+  int year = 0;
+  int month = 0;
+  int day = 0;
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+  std::string fraction;
+  while (re2::RE2::FindAndConsume(&rest, stamp, &year, &month, &day, &hour, &minute, &second, &fraction)) {
+    if (month < 1 || month > 12 || day < 1 || day > 31) continue;
+    const std::chrono::sys_days date = std::chrono::year(year) / month / day;
+    double value = static_cast<double>(date.time_since_epoch().count()) * 86400 + hour * 3600 + minute * 60 + second;
+    double scale = 1;
+    for (char digit : fraction) value += (digit - '0') * (scale /= 10);
+    found = value;
+  }
+  return found;
+}
+
+// gpustat: "[0] Tesla V100 | 44'C, 0 % | 15836 / 16130 MB |".
+void read_gpustat(re2::StringPiece text, Surroundings& around) {
+  static const re2::RE2 row(R"(\[(\d{1,3})\] ([\w ().-]{2,60}?)\s*\|\s*\d+'C,.{0,40}?\|\s*(\d{1,9}) / (\d{1,9}) MB)",
+                            bytes_options());
+  std::vector<ListedGpu> found;
+  ListedGpu gpu;
+  int64_t used = 0;
+  int64_t total = 0;
+  while (found.size() < 1024 && re2::RE2::FindAndConsume(&text, row, &gpu.index, &gpu.name, &used, &total)) {
+    gpu.used_bytes = static_cast<double>(used) * 1048576;
+    gpu.total_bytes = static_cast<double>(total) * 1048576;
+    found.push_back(gpu);
+  }
+  if (!found.empty()) around.gpus = std::move(found);
+}
+
 void look_around(std::string_view raw, Surroundings& around) {
   static const re2::RE2 version(
       R"((?i:pytorch version|torch version|torch\.__version__|torch\s*==|torch\s*:)\s*[:=]?\s*v?(\d\.\d{1,2}(?:\.\d+)?(?:[.+\w]{0,40}))|)"
@@ -122,6 +172,7 @@ void look_around(std::string_view raw, Surroundings& around) {
   if (around.torch_version.empty() && re2::RE2::PartialMatch(subject, version, &first, &second))
     around.torch_version = first.empty() ? second : first;
   if (around.cuda_version.empty()) (void)re2::RE2::PartialMatch(subject, cuda, &around.cuda_version);
+  read_gpustat(subject, around);
   int number = 0;
   if (!around.num_workers && re2::RE2::PartialMatch(subject, workers, &number)) around.num_workers = number;
   around.is_windows |=

@@ -19,6 +19,12 @@ constexpr size_t kMostFrames = 200;
 // Lines that tell of progress ("Epoch 3/10", "Validation", a bar), the last few, oldest first.
 [[nodiscard]] std::vector<std::string> progress_lines(std::span<const CleanLine> lines);
 
+// The last line with anything on it, shortened.
+[[nodiscard]] std::string last_line(std::span<const CleanLine> lines);
+
+// The last "2024-05-11 14:10:52.2" of the text as seconds since 1970, without regard to zones.
+[[nodiscard]] std::optional<double> last_time(std::string_view raw);
+
 // Hints at the machine and the program: versions, Windows, WSL, notebooks, containers, workers, frameworks.
 void look_around(std::string_view raw, Surroundings& surroundings);
 

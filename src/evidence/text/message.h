@@ -96,12 +96,14 @@ struct TextMessage {
   std::optional<int> gpu;
   std::optional<int> rank;
   std::optional<int64_t> pid;
-  int64_t line = 0;                 // from 1
-  int64_t offset_bytes = 0;         // of its head in the text
-  std::string excerpt;              // the message as printed, shortened
-  std::string hint;                 // the setting that its hint names, or empty
-  std::vector<TextFrame> frames;    // outermost first
-  std::vector<std::string> before;  // the last lines before it that tell of progress, oldest first
+  int64_t line = 0;                    // from 1
+  int64_t offset_bytes = 0;            // of its head in the text
+  std::string excerpt;                 // the message as printed, shortened
+  std::string hint;                    // the setting that its hint names, or empty
+  std::vector<TextFrame> frames;       // outermost first
+  std::string previous_line;           // the one before it that is not empty
+  std::optional<double> time_seconds;  // of the last time stamp before its end, since 1970, as printed
+  std::vector<std::string> before;     // the last lines before it that tell of progress, oldest first
 };
 
 // One row of memory_summary(): current, peak, allocated in all, freed in all.

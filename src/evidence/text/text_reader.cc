@@ -189,6 +189,9 @@ class Reader {
     const std::vector<CleanLine> lines = clean_lines(raw);
     message.frames = last_traceback(lines, message.rank);
     message.before = progress_lines(lines);
+    message.previous_line = last_line(lines);
+    constexpr size_t kLongestPrefix = 100;
+    message.time_seconds = last_time(text.substr(begin, head - begin + kLongestPrefix));
     look_around(raw, evidence_.surroundings);
   }
 
