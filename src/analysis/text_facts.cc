@@ -215,8 +215,8 @@ bool same_machine_memory(Family a, Family b) {
   return a == b || (is_host(a) && is_host(b));
 }
 
-// Figures that the failure's own message lacks and another one about the same memory has.
-void add_figures(const TextMessage& from, Figures& to) {
+// PrintedFigures that the failure's own message lacks and another one about the same memory has.
+void add_figures(const TextMessage& from, PrintedFigures& to) {
   for (size_t i = 0; i < kFigures; ++i) {
     if (!to.values[i]) to.values[i] = from.figures.values[i];
   }

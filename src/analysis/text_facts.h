@@ -38,7 +38,7 @@ struct TextFacts {
   std::optional<int> step;      // of the job, as far as progress lines tell
   bool after_training = false;  // progress of training was seen before
   CardFigures card;
-  Figures numbers;  // of the failure, with what other messages of the same kind add
+  PrintedFigures numbers;  // of the failure, with what other messages of the same kind add
   std::vector<BalanceRow> balance;
   int64_t balance_total_bytes = 0;
   Surroundings around;

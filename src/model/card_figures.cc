@@ -82,7 +82,7 @@ std::optional<int64_t> CardFigures::not_accounted() const {
 }
 
 CardFigures reconcile_card(const TextMessage& message) {
-  const Figures& printed = message.figures;
+  const PrintedFigures& printed = message.figures;
   CardFigures card;
   card.tried = sane(printed[Figure::tried]);
   card.total = sane(printed[Figure::total]);
@@ -113,8 +113,8 @@ CardFigures reconcile_card(const TextMessage& message) {
   return card;
 }
 
-Figures settled_figures(const TextMessage& message, const CardFigures& card) {
-  Figures figures = message.figures;
+PrintedFigures settled_figures(const TextMessage& message, const CardFigures& card) {
+  PrintedFigures figures = message.figures;
   if (card.has(Contradiction::own_listed_as_other)) figures[Figure::process_total] = static_cast<double>(*card.own);
   for (int64_t other : card.others) figures.other_processes.push_back(static_cast<double>(other));
   return figures;

@@ -48,6 +48,6 @@ struct CardFigures {
 [[nodiscard]] CardFigures reconcile_card(const TextMessage& message);
 
 // The figures as `why --json` prints them: as printed, and with the process that proved to be the failing one.
-[[nodiscard]] Figures settled_figures(const TextMessage& message, const CardFigures& card);
+[[nodiscard]] PrintedFigures settled_figures(const TextMessage& message, const CardFigures& card);
 
 }  // namespace oomscope

@@ -41,7 +41,7 @@ constexpr size_t kFigures = 18;
 [[nodiscard]] std::optional<Figure> figure_of(std::string_view name);
 
 // A double, since messages print wrapped-around counters (2^64 bytes) and two decimals at best.
-struct Figures {
+struct PrintedFigures {
   std::array<std::optional<double>, kFigures> values;
   std::vector<double> other_processes;  // on the same card
 
@@ -89,7 +89,7 @@ struct TextMessage {
   Kind kind = Kind::gpu_oom;
   std::vector<Kind> also;
   int strength = 0;  // 5: says so itself with figures or by name ... 1: a hint; 0: no failure
-  Figures figures;
+  PrintedFigures figures;
   std::vector<std::pair<int64_t, double>> processes;  // "Process N has ...": pid and bytes
   std::string backend;                                // CUDA, HIP, XPU ...
   std::string what;                                   // a process's name, a signal, an assertion
