@@ -452,4 +452,9 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
   return facts;
 }
 
+bool log_outweighs_snapshot(const TextFacts& facts, Kind snapshot) {
+  if (facts.failure == nullptr || facts.kind == snapshot) return false;
+  return snapshot == Kind::no_failure;
+}
+
 }  // namespace oomscope

@@ -51,7 +51,10 @@ Result<const Command*> choose_command(std::vector<std::string>& words, const std
   }
   // Everything else is evidence for why: a file, or why's own options.
   const bool is_option = first->size() > 1 && (*first)[0] == '-';
-  if (why != nullptr && (is_option || looks_like_path(*first) || context.file_exists(*first))) return why;
+  // A word with blanks is an error line.
+  const bool is_sentence = first->find(' ') != std::string::npos;
+  if (why != nullptr && (is_option || is_sentence || looks_like_path(*first) || context.file_exists(*first)))
+    return why;
   std::vector<std::string_view> names;
   for (const Command& command : commands) names.push_back(command.name);
   const std::string_view near = did_you_mean(*first, names);

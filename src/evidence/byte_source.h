@@ -18,6 +18,9 @@ std::unique_ptr<ByteSource> memory_source(std::span<const uint8_t> bytes);
 // Gives the bytes of `front` again, then those of `rest`: for looking at the first bytes before deciding.
 std::unique_ptr<ByteSource> prefixed_source(std::vector<uint8_t> front, std::unique_ptr<ByteSource> rest);
 
+// The first bytes of `source` (fewer only at its end); `source` gives them again afterwards.
+[[nodiscard]] Result<std::vector<uint8_t>> peek_source(std::unique_ptr<ByteSource>& source);
+
 // A packed stream that ends early or is damaged gives all bytes before that, then an Error "packed-data-damaged".
 enum class Packing : uint8_t { none, gzip, zstd, xz };
 [[nodiscard]] Packing packing_of(std::span<const uint8_t> first_bytes);

@@ -250,47 +250,20 @@ class Reader {
   std::vector<int64_t> looks_;
 };
 
-Result<TextEvidence> read_unpacked(std::unique_ptr<ByteSource> source, const std::string& name) {
-  constexpr int kMostLayers = 4;
-  for (int layer = 0; layer < kMostLayers; ++layer) {
-    std::vector<uint8_t> front(8);
-    size_t size = 0;
-    while (size < front.size()) {
-      OOM_TRY(const size_t got, source->read(std::span(front).subspan(size)));
-      if (got == 0) break;
-      size += got;
-    }
-    front.resize(size);
-    const Packing packing = packing_of(front);
-    const bool is_utf16 =
-        size >= 2 && ((front[0] == 0xFF && front[1] == 0xFE) || (front[0] == 0xFE && front[1] == 0xFF));
-    const bool is_big_endian = is_utf16 && front[0] == 0xFE;
-    source = prefixed_source(std::move(front), std::move(source));
-    if (packing == Packing::none) {
-      if (!is_utf16) return Reader(*source, name).read();
-      Utf16Source utf16(*source, is_big_endian);
-      return Reader(utf16, name).read();
-    }
-    OOM_TRY(source, unpacking_source(packing, std::move(source)));
-  }
-  return Error{"text-unreadable", "packed more than four times over", name, "unpack it by hand"};
-}
-
 }  // namespace
 
-Result<TextEvidence> read_text_file(const std::string& path) {
-  OOM_TRY(std::unique_ptr<ByteSource> source, open_file_source(path == "-" ? "/dev/stdin" : path));
-  return read_unpacked(std::move(source), path);
-}
-
-Result<TextEvidence> read_text_source(ByteSource& source, const std::string& name) {
-  return Reader(source, name).read();
+Result<TextEvidence> read_text_source(std::unique_ptr<ByteSource> source, const std::string& name) {
+  OOM_TRY(const std::vector<uint8_t> front, peek_source(source));
+  const bool is_little = front.size() >= 2 && front[0] == 0xFF && front[1] == 0xFE;
+  const bool is_big = front.size() >= 2 && front[0] == 0xFE && front[1] == 0xFF;
+  if (!is_little && !is_big) return Reader(*source, name).read();
+  Utf16Source utf16(*source, is_big);
+  return Reader(utf16, name).read();
 }
 
 TextEvidence read_text(std::string_view text, const std::string& name) {
-  const std::unique_ptr<ByteSource> source =
-      memory_source(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
-  Result<TextEvidence> evidence = Reader(*source, name).read();
+  Result<TextEvidence> evidence =
+      read_text_source(memory_source(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size())), name);
   return evidence ? *std::move(evidence) : TextEvidence{};
 }
 

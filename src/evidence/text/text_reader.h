@@ -5,7 +5,7 @@
 // Only the places are looked at closely, so the cost is that of the scan. A literal that occurs very often is looked at
 // closely only so many times and then in the last part of the text alone; the evidence says so.
 //
-// Text may be UTF-8 or UTF-16 (by its mark), or anything whose ASCII is ASCII; packed by gzip, zstd or xz.
+// Text may be UTF-8 or UTF-16 (by its mark), or anything whose ASCII is ASCII.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,8 @@
 
 namespace oomscope {
 
-// "-" is standard input. Errors: file-not-found, file-is-a-directory, file-unreadable.
-[[nodiscard]] Result<TextEvidence> read_text_file(const std::string& path);
-[[nodiscard]] Result<TextEvidence> read_text_source(ByteSource& source, const std::string& name);
+// Fails only where not one byte can be read.
+[[nodiscard]] Result<TextEvidence> read_text_source(std::unique_ptr<ByteSource> source, const std::string& name);
 [[nodiscard]] TextEvidence read_text(std::string_view text, const std::string& name);
 
 // Whether somebody who types this as an argument means the text itself: it holds a message that we know.

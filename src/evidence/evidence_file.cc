@@ -1,0 +1,47 @@
+#include "evidence/evidence_file.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "evidence/byte_source.h"
+#include "evidence/text/text_reader.h"
+
+namespace oomscope {
+namespace {
+
+// Logs hold colours and stray bytes, binary files hold many control bytes. UTF-16 is text by its mark.
+bool looks_like_text(std::span<const uint8_t> front) {
+  if (front.empty()) return false;  // the snapshot reader's message for empty files
+  if (front[0] == 0x80 || (front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0)) return false;
+  const bool is_utf16 = front.size() >= 2 && (front[0] ^ front[1]) == 1 && front[0] >= 0xFE;
+  const auto controls = std::count_if(front.begin(), front.end(), [](uint8_t byte) { return byte < 8; });
+  if (!is_utf16 && controls * 10 > static_cast<std::ptrdiff_t>(front.size())) return false;
+  std::string head;
+  for (uint8_t byte : front.first(std::min<size_t>(front.size(), 64))) {
+    if (byte > ' ' && byte < 0x80)
+      head += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : static_cast<char>(byte);
+  }
+  return !(head.starts_with("<!doctype") || head.starts_with("<html") || head.starts_with("<script") ||
+           head.starts_with("<head") || head.starts_with("<!--"));
+}
+
+}  // namespace
+
+Result<EvidenceFile> read_evidence_file(const std::string& path, const std::string& name) {
+  OOM_TRY(std::unique_ptr<ByteSource> source, open_file_source(path));
+  constexpr int kMostLayers = 4;  // packed in a packed file ...: more is a trap
+  for (int layer = 0; layer < kMostLayers; ++layer) {
+    OOM_TRY(const std::vector<uint8_t> front, peek_source(source));
+    const Packing packing = packing_of(front);
+    if (packing == Packing::none && looks_like_text(front)) {
+      OOM_TRY(TextEvidence text, read_text_source(std::move(source), name));
+      return EvidenceFile(std::move(text));
+    }
+    if (packing == Packing::none) break;
+    OOM_TRY(source, unpacking_source(packing, std::move(source)));
+  }
+  OOM_TRY(Snapshot snapshot, read_snapshot_source(std::move(source), name));
+  return EvidenceFile(std::move(snapshot));
+}
+
+}  // namespace oomscope
