@@ -10,8 +10,9 @@ std::vector<Finding> find_log_fragmentation(const CaseFacts& facts) {
                                 {size_value("tried", text.card.tried), size_value("unused", text.card.unused),
                                  size_value("free", text.card.free)});
   if (!text.around.expandable_segments) add_changes(text, {"allocator-setting"}, finding);
-  add_changes(text, {"release-cache", "static-shapes", "reuse-buffers"}, finding);
+  add_changes(text, {"release-cache"}, finding);
   for (std::string_view remedy : remedies_of_phase(text)) add_changes(text, {remedy}, finding);
+  add_changes(text, {"static-shapes", "reuse-buffers"}, finding);
   return {finding};
 }
 

@@ -28,8 +28,17 @@ re2::StringPiece piece(std::string_view text) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// Sizes of a row of memory_summary(): "66560 KiB", "763", "0 B"; a count has no unit.
+// A cell of a table: "66560 KiB", "0 B".
 double cell_value(std::string_view cell) { return printed_bytes(cell).value_or(0); }
+
+// A count of memory_summary(): "763", "880 K", which are thousands.
+double count_value(std::string_view cell) {
+  const size_t end = std::min(cell.find_first_not_of("0123456789"), cell.size());
+  double scale = 1;
+  if (cell.find('K', end) != std::string_view::npos) scale = 1e3;
+  if (cell.find('M', end) != std::string_view::npos) scale = 1e6;
+  return cell_value(cell.substr(0, end)) * scale;
+}
 
 // torch.cuda.memory_stats' name of a metric of the table, with those of older releases.
 std::string_view metric_of(std::string_view title) {
@@ -67,7 +76,7 @@ void read_summary_row(const std::string& line, std::string& metric, MemorySummar
   if (metric.empty()) return;
   SummaryRow out{.metric = metric, .values = {}, .is_count = metric.find("bytes") == std::string::npos};
   if (!metric.starts_with("oversize")) out.metric += "." + part;
-  for (size_t i = 0; i < cells.size(); ++i) out.values[i] = cell_value(cells[i]);
+  for (size_t i = 0; i < cells.size(); ++i) out.values[i] = out.is_count ? count_value(cells[i]) : cell_value(cells[i]);
   summary.rows.push_back(std::move(out));
 }
 

@@ -185,7 +185,9 @@ class Reader {
 
   void add_context(std::string_view text, size_t head, TextMessage& message) {
     const size_t begin = head - std::min(head, kContextBytes);
-    const std::string_view raw = text.substr(begin, head - begin);
+    // Whole lines: what stands before the head on its own line ("RuntimeError: ") is part of the message.
+    const std::string_view before = text.substr(begin, head - begin);
+    const std::string_view raw = before.substr(0, before.find_last_of('\n') + 1);
     const std::vector<CleanLine> lines = clean_lines(raw);
     message.frames = last_traceback(lines, message.rank);
     message.before = progress_lines(lines);
