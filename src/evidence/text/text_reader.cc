@@ -33,6 +33,16 @@ const TriggerScan& scanner() {
   return scan;
 }
 
+int64_t line_breaks(std::string_view text) {
+  int64_t count = 0;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end; ++at, ++count) {
+    at = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
+    if (at == nullptr) break;
+  }
+  return count;
+}
+
 // Two bytes a character, by the mark at the start, to UTF-8.
 class Utf16Source final : public ByteSource {
  public:
@@ -102,9 +112,9 @@ class Reader {
  private:
   // Reads until a chunk is there; true at the end. What can no longer be unpacked ends the text with a caveat.
   Result<bool> fill() {
-    const size_t wanted = buffer_.size() + kChunkBytes;
-    size_t size = buffer_.size();
-    buffer_.resize(wanted);
+    constexpr size_t wanted = kChunkBytes + kBehindBytes + kAheadBytes;
+    size_t size = size_;
+    if (buffer_.empty()) buffer_.resize(wanted);
     bool at_end = false;
     while (size < wanted && !at_end) {
       Result<size_t> got = source_.read(std::span(reinterpret_cast<uint8_t*>(buffer_.data()) + size, wanted - size));
@@ -115,12 +125,12 @@ class Reader {
       at_end = !got || *got == 0;
       size += got ? *got : 0;
     }
-    buffer_.resize(size);
+    size_ = size;
     return at_end;
   }
 
   void scan(bool at_end) {
-    const std::string_view text(buffer_.data(), buffer_.size());
+    const std::string_view text(buffer_.data(), size_);
     const size_t limit = at_end ? text.size() : text.size() - std::min(text.size(), kAheadBytes);
     const TriggerScan& literals = scanner();
     for (TriggerScan::Hit hit = literals.next(text, scanned_); hit.at < limit; hit = literals.next(text, hit.at + 1)) {
@@ -137,7 +147,9 @@ class Reader {
 
   // What was skipped, once more where it matters most.
   void scan_last_part(std::string_view text) {
-    size_t from = text.size() - std::min(text.size(), kBehindBytes);
+    constexpr size_t kLastPart = size_t{64} << 10;
+    size_t from = text.size() - std::min(text.size(), kLastPart);
+    contexts_ = 0;
     from = std::max(from, last_looked_);
     message_end_ = std::max(message_end_, from);
     const TriggerScan& literals = scanner();
@@ -166,7 +178,7 @@ class Reader {
     TextMessage& message = evidence_.messages.emplace_back(std::move(found->message));
     message.offset_bytes = static_cast<int64_t>(base_ + head);
     message.line = line_of(text, head);
-    if (contexts_++ < kMostContexts || message_end_ + kBehindBytes > text.size()) {
+    if (contexts_++ < kMostContexts) {
       add_context(text, head, message);
       look_around(text.substr(head, kAheadOfHead), evidence_.surroundings);
     }
@@ -208,20 +220,17 @@ class Reader {
 
   // From 1. Counted onwards from the last one asked for.
   int64_t line_of(std::string_view text, size_t at) {
-    if (at < counted_)
-      return lines_ + 1 -
-             std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
-                        text.begin() + static_cast<std::ptrdiff_t>(counted_), '\n');
-    lines_ += std::count(text.begin() + static_cast<std::ptrdiff_t>(counted_),
-                         text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    if (at < counted_) return lines_ + 1 - line_breaks(text.substr(at, counted_ - at));
+    lines_ += line_breaks(text.substr(counted_, at - counted_));
     counted_ = at;
     return lines_ + 1;
   }
 
   void keep_behind() {
     const size_t drop = scanned_ - std::min(scanned_, kBehindBytes);
-    (void)line_of({buffer_.data(), buffer_.size()}, std::max(drop, counted_));
-    buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(drop));
+    (void)line_of({buffer_.data(), size_}, std::max(drop, counted_));
+    std::memmove(buffer_.data(), buffer_.data() + drop, size_ - drop);
+    size_ -= drop;
     base_ += drop;
     scanned_ -= drop;
     counted_ -= drop;
@@ -230,7 +239,7 @@ class Reader {
   }
 
   void finish() {
-    const std::string_view text(buffer_.data(), buffer_.size());
+    const std::string_view text(buffer_.data(), size_);
     evidence_.size_bytes = static_cast<int64_t>(base_ + text.size());
     evidence_.lines = line_of(text, text.size()) - (text.empty() || text.back() == '\n' ? 1 : 0);
     const std::string_view last = text.substr(text.size() - std::min(text.size(), kContextBytes));
@@ -240,11 +249,12 @@ class Reader {
 
   ByteSource& source_;
   TextEvidence evidence_;
-  std::vector<char> buffer_;
-  size_t base_ = 0;         // of the text, of buffer_[0]
-  size_t scanned_ = 0;      // in buffer_, as those below
-  size_t counted_ = 0;      // line breaks are counted up to here
-  size_t message_end_ = 0;  // of the last message
+  std::vector<char> buffer_;  // its size never changes
+  size_t size_ = 0;           // of what was read into it
+  size_t base_ = 0;           // of the text, of buffer_[0]
+  size_t scanned_ = 0;        // in buffer_, as those below
+  size_t counted_ = 0;        // line breaks are counted up to here
+  size_t message_end_ = 0;    // of the last message
   size_t last_looked_ = 0;
   int64_t lines_ = 0;
   size_t contexts_ = 0;
