@@ -7,7 +7,7 @@ namespace oomscope {
 Remedy check_indices() {
   return {
       .id = "check-indices",
-      .page = "library-not-memory",
+      .page = "library-failure",
       .effect = Effect::unknown,
       .applies = is_any_case,
       .snippets = [](const Circumstances&) {

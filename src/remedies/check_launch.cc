@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy check_launch() {
   return {.id = "check-launch",
-          .page = "library-not-memory",
+          .page = "library-failure",
           .effect = Effect::unknown,
           .applies = is_any_case,
           .snippets = [](const Circumstances&) { return environment("CUDA_LAUNCH_BLOCKING", "1"); }};

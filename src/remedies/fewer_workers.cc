@@ -8,7 +8,7 @@ namespace oomscope {
 
 Remedy fewer_workers() {
   return {.id = "fewer-workers",
-          .page = "loader-workers",
+          .page = "loader-worker",
           .effect = Effect::figures,
           .applies = is_loader_case,
           .snippets =

@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy free_other_processes() {
   return {.id = "free-other-processes",
-          .page = "other-processes",
+          .page = "other-memory-on-card",
           .effect = Effect::figures,
           .applies = is_gpu_case,
           .snippets = [](const Circumstances&) {

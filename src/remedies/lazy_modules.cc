@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy lazy_modules() {
   return {.id = "lazy-modules",
-          .page = "first-allocation-or-context",
+          .page = "card-full-before-start",
           .effect = Effect::figures,
           .applies = is_gpu_case,
           .snippets = [](const Circumstances&) { return environment("CUDA_MODULE_LOADING", "LAZY"); }};

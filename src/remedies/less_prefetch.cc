@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy less_prefetch() {
   return {.id = "less-prefetch",
-          .page = "loader-workers",
+          .page = "loader-worker",
           .effect = Effect::figures,
           .applies = is_loader_case,
           .snippets = [](const Circumstances& circumstances) {

@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy lower_limit() {
   return {.id = "lower-limit",
-          .page = "other-processes",
+          .page = "other-memory-on-card",
           .effect = Effect::figures,
           .applies = is_gpu_case,
           .snippets = [](const Circumstances& circumstances) {

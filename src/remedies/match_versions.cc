@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy match_versions() {
   return {.id = "match-versions",
-          .page = "library-not-memory",
+          .page = "library-failure",
           .effect = Effect::unknown,
           .applies = is_any_case,
           .snippets = [](const Circumstances&) {

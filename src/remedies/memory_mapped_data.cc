@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy memory_mapped_data() {
   return {.id = "memory-mapped-data",
-          .page = "loader-workers",
+          .page = "loader-worker",
           .effect = Effect::figures,
           .applies = is_loader_case,
           .snippets = [](const Circumstances&) {

@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy more_host_memory() {
   return {.id = "more-host-memory",
-          .page = "host-memory",
+          .page = "host-killed",
           .effect = Effect::figures,
           .applies = is_host_case,
           .snippets = [](const Circumstances&) {

@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy mps_watermark() {
   return {.id = "mps-watermark",
-          .page = "memory-fraction",
+          .page = "other-backend",
           .effect = Effect::unknown,
           .applies = [](const Circumstances& circumstances) { return circumstances.kind == Kind::other_backend_oom; },
           .snippets = [](const Circumstances&) { return environment("PYTORCH_MPS_HIGH_WATERMARK_RATIO", "0.0"); }};

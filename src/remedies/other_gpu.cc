@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy other_gpu() {
   return {.id = "other-gpu",
-          .page = "other-processes",
+          .page = "other-memory-on-card",
           .effect = Effect::figures,
           .applies = is_gpu_case,
           .snippets = [](const Circumstances&) { return environment("CUDA_VISIBLE_DEVICES", "1"); }};

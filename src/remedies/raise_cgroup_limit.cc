@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy raise_cgroup_limit() {
   return {.id = "raise-cgroup-limit",
-          .page = "container-limit",
+          .page = "cgroup-limit",
           .effect = Effect::figures,
           .applies = is_host_case,
           .snippets = [](const Circumstances&) {

@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy raise_fraction() {
   return {.id = "raise-fraction",
-          .page = "memory-fraction",
+          .page = "capacity-limit",
           .effect = Effect::figures,
           .applies = is_gpu_case,
           .snippets = [](const Circumstances& circumstances) {

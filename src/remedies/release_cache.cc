@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy release_cache() {
   return {.id = "release-cache",
-          .page = "other-processes",
+          .page = "other-memory-on-card",
           .effect = Effect::replay,
           .applies = is_gpu_case,
           .snippets = [](const Circumstances&) {

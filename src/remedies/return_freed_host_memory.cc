@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy return_freed_host_memory() {
   return {.id = "return-freed-host-memory",
-          .page = "host-memory",
+          .page = "host-killed",
           .effect = Effect::unknown,
           .applies = is_host_case,
           .snippets = [](const Circumstances&) {

@@ -6,7 +6,7 @@ namespace oomscope {
 
 Remedy share_card() {
   return {.id = "share-card",
-          .page = "several-ranks-on-one-card",
+          .page = "ranks-share-card",
           .effect = Effect::figures,
           .applies = is_gpu_case,
           .snippets = [](const Circumstances&) {
