@@ -8,6 +8,7 @@ In README.md, README.zh-CN.md, CONTRIBUTING.md and docs/**/*.md:
 - `name()` or `space::name()` in backticks is called or defined somewhere in our sources. A dotted name
   (`torch.cuda.empty_cache()`) is somebody else's.
 - [text](target) leads to a file.
+- A caveat's code in our sources has its sentence "caveat.CODE" in src/words/.
 - "see Note [Title]" in a source or a document has its "Note [Title]".
 - A block that opens with ```console and whose first line starts with `$ oomscope` is run, from the root, and must print
   (on stdout) what stands below. A line that is just … stands for any number of lines. --update writes the real output
@@ -37,6 +38,7 @@ FUNCTION = re.compile(r"^(?:\w+::)*(\w+)\(\)$")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 NOTE = re.compile(r"(see )?Note \[([^\]]+)\]")
 REMEDY = re.compile(r"^- \*\*`([\w-]+)`\*\*: .*$", re.M)
+CAVEAT = re.compile(r'(?:\.code = |Caveat{|note(?:_count)?\(snapshot, |add\(warnings, )"([\w-]+)"(?=,\s*\.values|,\s*{|\);|, \w)')
 ANY_LINES = "…"
 DATA = "$OOMSCOPE_DATA"
 LANGUAGES = {"en": ("", "{text}. Cost: {cost}."), "zh": ("zh/", "{text}。代价：{cost}。")}
@@ -99,6 +101,19 @@ def data_folder(root):
     return pathlib.Path(os.environ.get("OOMSCOPE_DATA") or root.parent / "shared/data")
 
 
+def check_caveats(root, code):
+    """A caveat is its code alone: the sentence is in src/words/."""
+    if not (root / "src/words").is_dir():
+        return
+    words = read_words(root, "en")
+    for path, text in code:
+        if not path.is_relative_to(root / "src") or path.name.endswith("_test.cc"):
+            continue
+        for name in CAVEAT.findall(text):
+            if f"caveat.{name}" not in words:
+                yield f"{path.relative_to(root)}: src/words/ has no sentence caveat.{name}"
+
+
 def run(command, program, root):
     environment = dict(os.environ, NO_COLOR="1", COLUMNS="80", LC_ALL="C.UTF-8", TZ="UTC",
                        OOMSCOPE_DATA=str(data_folder(root)))
@@ -159,10 +174,9 @@ def check_block(block, where, root, program):
 # --- the pages that `why --explain` names ---------------------------------------------------------------------------
 
 def explained(program):
-    """What `why --explain` knows, or nothing where the program does not know the option."""
-    result = subprocess.run([program, "why", "--explain", "--json"], stdin=subprocess.DEVNULL, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
-    return json.loads(result.stdout) if result.returncode == 0 else None
+    result = subprocess.run([program, "why", "--explain", "--json"], stdin=subprocess.DEVNULL, text=True, check=True,
+                            stdout=subprocess.PIPE, timeout=60)
+    return json.loads(result.stdout)
 
 
 def read_words(root, language):
@@ -214,9 +228,9 @@ def check_claims_page(page, claims, root):
 
 
 def check_explained(root, program, update):
-    known = explained(program)
-    if known is None or not (root / "src/words").is_dir():
+    if not (root / "src/words").is_dir():
         return
+    known = explained(program)
     english = read_words(root, "en")
     for language, (folder, form) in LANGUAGES.items():
         words = read_words(root, language)
@@ -238,6 +252,7 @@ def main():
     pages = documents(root)
     everything = "\n".join(text for _, text in code)
     complaints = [found for page in pages for found in check_names(page, root, everything)]
+    complaints += check_caveats(root, code)
     complaints += check_notes(root, code + [(page, page.read_text()) for page in pages])
     if options.program:
         complaints += check_explained(root, options.program.resolve(), options.update)

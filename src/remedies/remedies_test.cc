@@ -74,6 +74,8 @@ TEST(AllocatorSetting, UsesTheNameAndTheKeysOfTheRelease) {
             "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:512");
   EXPECT_EQ(snippet("allocator-setting", Place::bash, {.torch_version = "2.8"}),
             "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  EXPECT_EQ(snippet("allocator-setting", Place::sbatch, {.torch_version = "2.4", .is_rocm = true}),
+            "export PYTORCH_HIP_ALLOC_CONF=expandable_segments:True");
   EXPECT_EQ(snippet("allocator-setting", Place::powershell, {.torch_version = "2.11"}),
             "$env:PYTORCH_ALLOC_CONF = \"expandable_segments:True\"");
 }

@@ -64,6 +64,7 @@ struct Circumstances {
   bool is_container = false;
   bool is_slurm = false;
   bool is_windows = false;
+  bool is_rocm = false;
   Figures figures = {};
 };
 

@@ -48,7 +48,8 @@ std::vector<Snippet> environment(std::string_view name_text, std::string_view va
 std::string_view allocator_variable(const Circumstances& circumstances) {
   // Where the release is not known, the name that all of them read.
   const bool is_new = !circumstances.torch_version.empty() && torch_is_at_least(circumstances, 2, 9);
-  return is_new ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+  if (is_new) return "PYTORCH_ALLOC_CONF";
+  return circumstances.is_rocm ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
 }
 
 bool is_gpu_case(const Circumstances& circumstances) {

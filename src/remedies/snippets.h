@@ -21,8 +21,8 @@ namespace oomscope {
 // An environment variable in every place where one can be set.
 [[nodiscard]] std::vector<Snippet> environment(std::string_view name, std::string_view value);
 
-// The variable that this torch reads its allocator settings from. Releases since 2.9 know both names, and the older one
-// wins where both are set; up to 2.8 there is only the older one.
+// The variable that this torch reads its allocator settings from. Releases since 2.9 know the new name too, and the
+// older one wins where both are set; up to 2.8 there is only the older one, and on ROCm its twin.
 [[nodiscard]] std::string_view allocator_variable(const Circumstances& circumstances);
 
 // Predicates for Remedy::applies.
