@@ -104,6 +104,8 @@ TEST(Arguments, LanguageIsTheOptionsElseTheLocales) {
   setenv("LANG", "zh_CN.UTF-8", 1);
   EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::chinese);
   EXPECT_EQ(parse({"why", "x", "--lang", "en"})->options.why.language, Language::english);
+  setenv("LC_ALL", "zh_CN.GB18030", 1);
+  EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::english);
   setenv("LC_ALL", "fr_FR.UTF-8", 1);
   EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::english);
   EXPECT_NE(message_of({"why", "x", "--lang", "fr"}).find("none of en, zh"), std::string::npos);

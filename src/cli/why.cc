@@ -42,7 +42,7 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
                  .rules = rules,
                  .threads = thread_count(),
                  .progress = [&](size_t done, size_t total) {
-                   output.progress().update("replaying other settings", static_cast<int64_t>(done),
+                   output.progress().update(say("why.progress", arguments.language), static_cast<int64_t>(done),
                                             static_cast<int64_t>(total));
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;

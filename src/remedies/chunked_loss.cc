@@ -8,7 +8,11 @@ Remedy chunked_loss() {
   return {.id = "chunked-loss",
           .page = "logits",
           .effect = Effect::transform,
-          .applies = is_training_case,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return is_training_case(circumstances) &&
+                       is_among(circumstances.phase, {Phase::forward, Phase::loss, Phase::backward});
+              },
           .snippets =
               [](const Circumstances&) {
                 return python(R"(loss = 0

@@ -8,7 +8,10 @@ Remedy fused_optimizer() {
   return {.id = "fused-optimizer",
           .page = "optimizer-state",
           .effect = Effect::figures,
-          .applies = is_training_case,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return is_training_case(circumstances) && is_among(circumstances.phase, {Phase::optimizer_step});
+              },
           .snippets =
               [](const Circumstances& circumstances) {
                 if (circumstances.framework == "transformers")

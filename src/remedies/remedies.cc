@@ -128,6 +128,15 @@ const Remedy* find_remedy(std::string_view id) {
   return found != all.end() && found->id == id ? &*found : nullptr;
 }
 
+std::vector<Change> changes_of(std::initializer_list<std::string_view> ids, const Circumstances& circumstances) {
+  std::vector<Change> changes;
+  for (std::string_view id : ids) {
+    const Remedy* remedy = find_remedy(id);
+    if (remedy != nullptr && remedy->applies(circumstances)) changes.push_back(change_of(*remedy, circumstances));
+  }
+  return changes;
+}
+
 Change change_of(const Remedy& remedy, const Circumstances& circumstances, std::vector<PhraseValue> values) {
   Change change{.remedy = std::string(remedy.id),
                 .text = remedy.text != nullptr ? remedy.text(circumstances)

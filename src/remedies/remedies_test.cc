@@ -92,6 +92,14 @@ TEST(ChangeOf, TellsWhatTheFiguresSave) {
   EXPECT_FALSE(change_of(*find_remedy("set-to-none"), {}).predicted);
 }
 
+TEST(ChangesOf, LeavesOutWhatCannotHelpHere) {
+  const std::vector<Change> changes =
+      changes_of({"checkpointing", "mixed-precision", "fused-optimizer", "no-such-remedy"},
+                 {.phase = Phase::optimizer_step, .compute_capability = 61});
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes.front().remedy, "fused-optimizer");
+}
+
 TEST(ChangeOf, ShowsLinesForThePlaceOfTheCase) {
   const Remedy& setting = *find_remedy("allocator-setting");
   EXPECT_EQ(change_of(setting, {.is_notebook = true}).commands.front(),

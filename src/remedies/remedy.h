@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -99,5 +100,9 @@ struct Remedy {
 // where the figures tell. `values` fill further placeholders of the text.
 [[nodiscard]] Change change_of(const Remedy& remedy, const Circumstances& circumstances,
                                std::vector<PhraseValue> values = {});
+
+// Those of `ids` that apply, in the order given. An id that the catalogue does not have is left out.
+[[nodiscard]] std::vector<Change> changes_of(std::initializer_list<std::string_view> ids,
+                                             const Circumstances& circumstances);
 
 }  // namespace oomscope

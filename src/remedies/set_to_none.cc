@@ -1,4 +1,4 @@
-// Gradients as None: their memory is free between steps.
+// Gradients as None: their memory is free between steps, and from the first forward of the next one.
 #include "remedies/catalogue.h"
 #include "remedies/snippets.h"
 
@@ -8,7 +8,11 @@ Remedy set_to_none() {
   return {.id = "set-to-none",
           .page = "capacity",
           .effect = Effect::transform,
-          .applies = is_training_case,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return is_gpu_case(circumstances) && circumstances.phase != Phase::backward &&
+                       circumstances.phase != Phase::optimizer_step;
+              },
           .snippets =
               [](const Circumstances& circumstances) {
                 return python(torch_is_at_least(circumstances, 2, 0)

@@ -5,11 +5,16 @@
 namespace oomscope {
 
 Remedy sharded_saving() {
-  return {.id = "sharded-saving",
-          .page = "copy-of-weights",
-          .effect = Effect::transform,
-          .applies = is_gpu_case,
-          .snippets = [](const Circumstances& circumstances) {
+  return {
+      .id = "sharded-saving",
+      .page = "copy-of-weights",
+      .effect = Effect::transform,
+      .applies =
+          [](const Circumstances& circumstances) {
+            return is_gpu_case(circumstances) && is_among(circumstances.phase, {Phase::saving, Phase::between_steps});
+          },
+      .snippets =
+          [](const Circumstances& circumstances) {
             if (torch_is_at_least(circumstances, 2, 2)) {
               return python(
                   "import torch.distributed.checkpoint as dcp\ndcp.save({\"model\": model.state_dict()}, "

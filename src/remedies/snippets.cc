@@ -1,5 +1,6 @@
 #include "remedies/snippets.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -106,6 +107,10 @@ bool is_host_case(const Circumstances& circumstances) {
 bool is_loader_case(const Circumstances& circumstances) {
   return is_host_case(circumstances) || circumstances.kind == Kind::shm_exhausted ||
          circumstances.kind == Kind::fd_exhausted;
+}
+
+bool is_among(Phase phase, std::initializer_list<Phase> phases) {
+  return phase == Phase::unknown || std::find(phases.begin(), phases.end(), phase) != phases.end();
 }
 
 bool is_any_case(const Circumstances&) { return true; }

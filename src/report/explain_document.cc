@@ -118,8 +118,10 @@ Document explain_remedy(const Remedy& remedy, Language language) {
                          filled("effect", "effect", effect, language)}};
   document.sections.push_back({.body = std::move(facts), .joined = true});
   if (remedy.snippets != nullptr) {
+    std::string shown;  // a notebook's cell often repeats the file's lines
     for (const Snippet& snippet : remedy.snippets(Circumstances{})) {
-      if (snippet.place == Place::notebook && remedy.snippets(Circumstances{}).front().lines == snippet.lines) continue;
+      if (snippet.lines == shown) continue;
+      shown = snippet.lines;
       Lines lines{.title = filled("paste", "place", std::string(name_of(snippet.place)), language),
                   .lines = {},
                   .style = Style::green};
