@@ -42,6 +42,11 @@ std::vector<Section> finding_sections(const Finding& finding, size_t most_change
   if (!finding.surer.empty()) {
     sections.push_back(joined({.text = say(Phrase{.key = "text.surer"}.with("surer", finding.surer), language)}));
   }
+  if (!finding.claims.empty()) {
+    List claims{.title = say("text.claims", language), .entries = {}};
+    for (const std::string& claim : finding.claims) claims.entries.push_back(say("claim." + claim + ".true", language));
+    sections.push_back(Section{.body = std::move(claims)});
+  }
   if (finding.changes.empty()) return sections;
   List list{.title = say("text.changes", language), .entries = {}};
   std::vector<std::string> lines;

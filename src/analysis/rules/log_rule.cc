@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes_text.h"
+#include "remedies/remedy.h"
 
 namespace oomscope {
 namespace {
@@ -16,6 +17,12 @@ bool frames_name(const TextFacts& facts, std::initializer_list<std::string_view>
   return names(facts.failure->previous_line) ||
          std::any_of(facts.failure->frames.begin(), facts.failure->frames.end(),
                      [&](const TextFrame& frame) { return names(frame.code) || names(frame.function); });
+}
+
+// The first release of a range such as "2.2-2.8" or "2.9 or later".
+std::string oldest_release(std::string_view vintage) {
+  const size_t end = std::min(vintage.find_first_not_of("0123456789."), vintage.size());
+  return std::string(vintage.substr(0, end));
 }
 
 std::vector<std::string_view> base_remedies(Phase phase) {
@@ -57,6 +64,17 @@ Finding log_finding(const TextFacts& facts, std::string id, std::vector<PhraseVa
                             .log_line = facts.failure->line};
     finding.evidence.push_back(std::move(message));
   }
+  // Popular advice that the figures speak against.
+  const auto refutes = [&](bool holds, const char* claim) {
+    if (holds) finding.claims.emplace_back(claim);
+  };
+  const CardFigures& card = facts.card;
+  const bool slack_is_too_small = card.tried && card.unused && *card.unused<*card.tried&& * card.unused> 0;
+  refutes(slack_is_too_small && facts.failure != nullptr && !facts.failure->hint.empty(), "slack-is-fragmentation");
+  refutes(card.has(Contradiction::free_covers_request), "smi-shows-free");
+  refutes(card.has(Contradiction::reserved_below_allocated), "allocated-above-reserved");
+  refutes(card.has(Contradiction::request_above_total), "max-split-cures");
+  refutes(facts.phase == Phase::evaluation && facts.card.total.has_value(), "eval-saves-memory");
   return finding;
 }
 
@@ -64,21 +82,33 @@ PhraseValue size_value(std::string name, const std::optional<int64_t>& bytes) {
   return {.name = std::move(name), .text = bytes ? format_bytes(*bytes) : "?", .phrases = {}};
 }
 
-Change log_change(const TextFacts& facts, std::string_view remedy) {
-  (void)facts;
-  Change change;
-  change.remedy = remedy;
-  change.text = Phrase{.key = "remedy." + std::string(remedy) + ".text"};
-  if (remedy == "allocator-setting")
-    change.text = std::move(change.text).with("setting", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
-  return change;
+Circumstances circumstances_of(const TextFacts& facts) {
+  Circumstances known;
+  known.kind = facts.kind;
+  known.phase = facts.phase;
+  known.torch_version = facts.around.torch_version;
+  if (known.torch_version.empty() && facts.failure != nullptr)
+    known.torch_version = oldest_release(facts.failure->vintage);
+  if (facts.around.expandable_segments) known.expandable_segments = true;
+  known.framework = facts.around.framework;
+  known.num_workers = facts.around.num_workers;
+  known.is_notebook = facts.around.is_notebook;
+  known.is_container = facts.around.is_container;
+  known.is_slurm = facts.around.is_slurm;
+  known.is_windows = facts.around.is_windows;
+  known.figures.host_limit = facts.kind == Kind::cgroup_or_slurm_limit ? facts.card.limit : std::nullopt;
+  if (facts.around.host_total_bytes && !known.figures.host_limit)
+    known.figures.host_limit = static_cast<int64_t>(*facts.around.host_total_bytes);
+  return known;
 }
 
 void add_changes(const TextFacts& facts, std::initializer_list<std::string_view> remedies, Finding& finding) {
   for (std::string_view remedy : remedies) {
     const bool is_new = std::none_of(finding.changes.begin(), finding.changes.end(),
                                      [&](const Change& change) { return change.remedy == remedy; });
-    if (is_new) finding.changes.push_back(log_change(facts, remedy));
+    const Remedy* found = find_remedy(remedy);
+    const Circumstances known = circumstances_of(facts);
+    if (is_new && found != nullptr && found->applies(known)) finding.changes.push_back(change_of(*found, known));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "analysis/rules/rule.h"
 #include "analysis/text_facts.h"
+#include "remedies/remedy.h"
 #include "types/finding.h"
 
 namespace oomscope {
@@ -19,8 +20,10 @@ namespace oomscope {
 // "12.3 GiB", or "?" where a figure is not known.
 [[nodiscard]] PhraseValue size_value(std::string name, const std::optional<int64_t>& bytes);
 
-// The remedy as a change, with the lines to paste for this case.
-[[nodiscard]] Change log_change(const TextFacts& facts, std::string_view remedy);
+// What the remedies are asked about.
+[[nodiscard]] Circumstances circumstances_of(const TextFacts& facts);
+
+// Those that apply and are not there yet, in this order.
 void add_changes(const TextFacts& facts, std::initializer_list<std::string_view> remedies, Finding& finding);
 
 // What lowers the memory that is needed at once, in this phase and at these frames; the best first.
