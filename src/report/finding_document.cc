@@ -1,6 +1,7 @@
 #include "report/finding_document.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace oomscope {
 namespace {
@@ -53,7 +54,13 @@ std::vector<Section> finding_sections(const Finding& finding, size_t most_change
   for (size_t i = 0; i < std::min(most_changes, finding.changes.size()); ++i) {
     const Change& change = finding.changes[i];
     list.entries.push_back(say(change.text, language));
-    lines.insert(lines.end(), change.commands.begin(), change.commands.end());
+    for (std::string_view rest : change.commands) {
+      while (!rest.empty()) {
+        const size_t end = std::min(rest.find('\n'), rest.size());
+        lines.emplace_back(rest.substr(0, end));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+    }
   }
   sections.push_back(Section{.body = std::move(list)});
   if (!lines.empty()) {

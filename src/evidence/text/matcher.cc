@@ -200,12 +200,27 @@ Matcher::Matcher() {
       templates_.push_back(std::move(compiled));
     }
   }
+  share_prefixes();
   for (const FieldPattern& field : allocator_fields()) {
     fields_.push_back(compile(expand(field.pattern, false)));
     const auto& names = fields_.back()->NamedCapturingGroups();
     field_names_.push_back(names.empty() ? "" : names.begin()->first);
   }
   process_ = compile(expand(R"(Process (\d+) has (?P<process>)", false) + std::string(kSize) + ")memoryinuse");
+}
+
+// The scan names one literal of those that stand at a place, so literals that begin alike share their templates.
+void Matcher::share_prefixes() {
+  std::vector<std::vector<uint16_t>> shared = by_literal_;
+  for (size_t a = 0; a < literals_.size(); ++a) {
+    for (size_t b = 0; b < literals_.size(); ++b) {
+      if (a == b || !(literals_[a].starts_with(literals_[b]) || literals_[b].starts_with(literals_[a]))) continue;
+      shared[a].insert(shared[a].end(), by_literal_[b].begin(), by_literal_[b].end());
+    }
+    std::sort(shared[a].begin(), shared[a].end());
+    shared[a].erase(std::unique(shared[a].begin(), shared[a].end()), shared[a].end());
+  }
+  by_literal_ = std::move(shared);
 }
 
 Matcher::~Matcher() = default;

@@ -42,6 +42,8 @@ class Matcher {
 
  private:
   struct Compiled;
+  void share_prefixes();
+
   std::vector<Compiled> templates_;
   std::vector<std::string> literals_;
   std::vector<std::vector<uint16_t>> by_literal_;  // templates of each literal, in order

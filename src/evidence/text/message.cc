@@ -32,7 +32,7 @@ std::optional<int> power_of(std::string_view unit) {
   const size_t at = kLetters.find(first);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = unit.substr(1);
-  if (!(rest.empty() || rest == "B" || rest == "iB" || rest == "b" || rest == "ib")) return std::nullopt;
+  if (!(rest.empty() || rest == "B" || rest == "iB" || rest == "b" || rest == "ib" || rest == "i")) return std::nullopt;
   return static_cast<int>(at) + 1;
 }
 

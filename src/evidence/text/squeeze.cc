@@ -22,7 +22,7 @@ const RE2& prefix_pattern() {
       R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                //
       R"(|\d{1,4}:\s)"                                                                                   // srun --label
       R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                   // a level
-      R"(|\|\s*(?:\w+\s*\|)?\s*))",                                                                      // columns
+      R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                      // columns
       [] {
         RE2::Options options;
         options.set_encoding(RE2::Options::EncodingLatin1);

@@ -104,9 +104,10 @@ const std::vector<Template> kTemplates = {
      .family = Family::cgroup,
      .kind = Kind::cgroup_or_slurm_limit,
      .strength = 5,
-     .triggers = "term_memlimit|exceeded limit|exceeds limit",
+     .triggers = "term_memlimit|exceeded limit|exceeds limit|memory limits",
      .pattern = R"(TERM_MEMLIMIT|job killed : (?:v?mem|rss) [\w.]+ exceeded limit|)"
-                R"(job \d+[\w.]* exceeds? limit(?: \w+)?mem)"},
+                R"(job \d+[\w.]* exceeds? limit(?: \w+)?mem|)"
+                R"(beyond (?:the )?(?:physical|virtual) memory limits|exceeding memory limits)"},
     // ---- containers and pods ---------------------------------------------------------------------------------------
     {.id = "pod.oomkilled",
      .family = Family::cgroup,
@@ -131,9 +132,9 @@ const std::vector<Template> kTemplates = {
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 3,
-     .triggers = "code 137|code: 137|code=137|status 137|exited (137)|code\": 137|code\":137",
+     .triggers = "code 137|code is 137|code (137|code: 137|code=137|status 137|exited (137)|code\": 137|code\":137",
      .pattern =
-         R"re((?i:exit(?:ed)?"?[ _]?(?:with )?(?:non-zero )?(?:exit )?(?:code|status)"?[:= ]* ?137\b|code"?: ?137\b|)re"
+         R"re((?i:exit(?:ed)?"?[ _]?(?:with )?(?:non-zero )?(?:exit )?(?:code|status)"?[:= (]*137\b|code"?: ?137\b|code is 137\b|)re"
          R"re(Exited \(137\)))re",
      .also = {Kind::cgroup_or_slurm_limit},
      .is_line = true},
@@ -144,7 +145,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::host_oom_killed,
      .strength = 3,
      .triggers = "exitcode|return code|sigkill|exit code|code -9",
-     .pattern = R"((?:exitcode|exit code|return ?code|code)[:= ]* -9\b|Signals\.SIGKILL|Signal 9 \(SIGKILL\)|)"
+     .pattern = R"((?:exitcode|exit code|return ?code|code)[:= ]*-9\b|Signals\.SIGKILL|Signal 9 \(SIGKILL\)|)"
                 R"((?:with |by |was sent )?signal (?:9: ?)?SIGKILL|was sent SIGKILL)",
      .also = {Kind::cgroup_or_slurm_limit},
      .is_line = true},
@@ -153,7 +154,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::shm_exhausted,
      .strength = 3,
      .triggers = "exitcode|return code|exit code",
-     .pattern = R"((?:exitcode|exit code|return ?code)[:= ]* -7\b)",
+     .pattern = R"((?:exitcode|exit code|return ?code)[:= ]*-7\b)",
      .also = {Kind::not_memory},
      .is_line = true},
     {.id = "launcher.cleaning",
@@ -210,8 +211,9 @@ const std::vector<Template> kTemplates = {
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 2,
-     .triggers = "have died|kernel crashed|kernel died",
+     .triggers = "have died|kernel crashed|kernel died|unknown reason",
      .pattern = R"(The kernel appears to have died|The Kernel crashed while executing code|)"
+                R"(Your session crashed for an unknown reason|)"
                 R"(Kernel died (?:with exit code|unexpectedly|before replying))",
      .also = {Kind::not_memory, Kind::host_alloc_failed}},
     {.id = "notebook.restarted",

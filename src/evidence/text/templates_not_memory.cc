@@ -40,9 +40,11 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::not_memory,
      .strength = 3,
      .triggers = "cublas_status|cudnn_status|cusolver_status",
-     .pattern = R"((?P<what>CU(?:BLAS|DNN|SOLVER)_STATUS_)"
-                R"((?:EXECUTION_FAILED|INVALID_VALUE|ARCH_MISMATCH|MAPPING_ERROR|BAD_PARAM|NOT_SUPPORTED|)"
-                R"(VERSION_MISMATCH|LICENSE_ERROR|SUBLIBRARY_VERSION_MISMATCH)))"},
+     .pattern =
+         R"((?P<what>CU(?:BLAS|DNN|SOLVER)_STATUS_)"
+         R"((?:EXECUTION_FAILED|INTERNAL_ERROR|INVALID_VALUE|ARCH_MISMATCH|MAPPING_ERROR|BAD_PARAM|NOT_SUPPORTED|)"
+         R"(VERSION_MISMATCH|LICENSE_ERROR|SUBLIBRARY_VERSION_MISMATCH)))",
+     .also = {Kind::gpu_lib_alloc_failed}},
     {.id = "gpu.driver-old",
      .family = Family::device,
      .kind = Kind::not_memory,
@@ -65,18 +67,19 @@ const std::vector<Template> kTemplates = {
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 2,
-     .triggers = "segmentation fault|sigsegv|exitcode: -11|return code = -11",
-     .pattern = R"((?P<what>Segmentation fault|SIGSEGV)|(?:exitcode|return code)[:= ]*-11\b)",
+     .triggers = "segmentation fault|sigsegv|exitcode|return code",
+     .pattern = R"((?P<what>Segmentation fault|SIGSEGV)|(?:exitcode|return code)[:= ]*-(?:11|6|4|8)\b)",
      .is_line = true},
     // ---- ranks that wait for each other ----------------------------------------------------------------------------
     {.id = "collective.timeout",
      .family = Family::collective,
      .kind = Kind::not_memory,
      .strength = 3,
-     .triggers = "collective operation timeout|watchdog|operation timed out|timed out in",
+     .triggers = "collective operation timeout|watchdog|timed out|socket timeout|store based barrier",
      .pattern = R"(Watchdog caught collective operation time ?out|)"
                 R"((?:NCCL|collective|Gloo) operation timed? ?out|)"
-                R"(Timed out (?:initializing process group|waiting \d+ms for (?:recv|send) operation))"},
+                R"(Timed out (?:initializing process group|waiting \d+ms for (?:recv|send) operation)|)"
+                R"(operations have failed or timed out|Socket Timeout|in store based barrier)"},
     {.id = "collective.error",
      .family = Family::collective,
      .kind = Kind::not_memory,
@@ -97,8 +100,9 @@ const std::vector<Template> kTemplates = {
      .family = Family::disk,
      .kind = Kind::not_memory,
      .strength = 5,
-     .triggers = "write(): fd|disk quota|unexpected pos",
-     .pattern = R"(write\(\) : fd \d+ failed|Disk quota exceeded|unexpected pos \d+ vs \d+)"},
+     .triggers = "write(): fd|disk quota|unexpected pos|input/output error",
+     .pattern =
+         R"(write\(\) : fd \d+ failed|Disk quota exceeded|\[Errno 5\] Input/output error|unexpected pos \d+ vs \d+)"},
     // ---- on purpose
     // ------------------------------------------------------------------------------------------------------
     {.id = "ended.time-limit",
@@ -112,7 +116,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::not_memory,
      .strength = 4,
      .triggers = "got signal|death signal|signals.sighup|signals.sigint|sighup",
-     .pattern = R"(got signal : ?(?:1|2|15)\b|Received (?:1|2|15) death signal|)"
+     .pattern = R"(got signal: ?(?:1|2|15)\b|Received (?:1|2|15) death signal|)"
                 R"(Signals\.SIG(?:HUP|INT)|Signal (?:1 \(SIGHUP\)|2 \(SIGINT\)))",
      .is_line = true},
     {.id = "ended.keyboard",

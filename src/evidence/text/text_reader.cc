@@ -164,10 +164,16 @@ class Reader {
     last_looked_ = hit.at + 1;
     if (hit.literal >= matcher().literals().size()) return look_at_table(text, hit.at);
     const size_t begin = std::max(message_end_, piece_begin(text, hit.at));
-    constexpr size_t kAheadOfHead = 6 << 10;
-    const std::string_view piece = text.substr(begin, hit.at - begin + kAheadOfHead);
+    constexpr size_t kAheadOfHead = 1600;
+    constexpr size_t kAheadAtMost = size_t{8} << 10;  // an allocator's message with some hundred processes
+    std::string_view piece = text.substr(begin, hit.at - begin + kAheadOfHead);
     std::optional<Matcher::Found> found = matcher().match(piece, clean_text(piece), hit.at - begin, hit.literal);
     if (!found) return;
+    if (found->message.family == Family::allocator) {
+      piece = text.substr(begin, hit.at - begin + kAheadAtMost);
+      found = matcher().match(piece, clean_text(piece), hit.at - begin, hit.literal);
+      if (!found) return;  // with more text in sight it reads otherwise
+    }
     const size_t head = begin + found->begin;
     message_end_ = begin + found->end;
     ++evidence_.seen[std::string(found->message.id)];
@@ -180,7 +186,7 @@ class Reader {
     message.line = line_of(text, head);
     if (contexts_++ < kMostContexts) {
       add_context(text, head, message);
-      look_around(text.substr(head, kAheadOfHead), evidence_.surroundings);
+      look_around(text.substr(head, kAheadAtMost), evidence_.surroundings);
     }
   }
 
