@@ -77,7 +77,7 @@ KindDecision decide_by_figures(const CardFigures& card) {
       unused + *card.free >= tried && unused > 0 && at_least(unused, *card.total, kNotableUnusedPercent);
   if (pieces_would_do)
     return {Kind::gpu_oom_capacity, {Kind::gpu_oom, Kind::gpu_oom_fragmentation}, Confidence::medium};
-  return {Kind::gpu_oom_capacity, {Kind::gpu_oom}, Confidence::high};
+  return {Kind::gpu_oom_capacity, {}, Confidence::high};
 }
 
 bool pins_memory(const TextMessage& message) {

@@ -10,12 +10,12 @@
 
 #include "analysis/why.h"
 #include "base/caveat.h"
-#include "evidence/text/message.h"
 #include "model/card_figures.h"
 #include "types/confidence.h"
 #include "types/kind.h"
 #include "types/phase.h"
 #include "types/phrase.h"
+#include "types/text_evidence.h"
 
 namespace oomscope {
 

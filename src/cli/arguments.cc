@@ -189,7 +189,8 @@ Result<Invocation> parse_command(const Command& command, std::vector<std::string
   }
   const std::string missing = missing_positional(command, raw);
   if (!missing.empty()) return usage_error(missing + " is missing", name, help);
-  if (raw.evidence.empty() && context.has_piped_input) raw.evidence = {"-"};
+  const bool may_paste = context.has_terminal_input && command.name == "why";
+  if (raw.evidence.empty() && (context.has_piped_input || may_paste)) raw.evidence = {"-"};
   if (raw.conf == kEmptyValue) raw.conf.clear();
   raw.has_conf = app.get_option_no_throw("--conf") != nullptr && app.get_option("--conf")->count() > 0;
   OOM_TRY([[maybe_unused]] const Done done, command.finish(raw, invocation.options));
@@ -227,6 +228,8 @@ std::string overview(const std::vector<Command>& commands) {
   if (find_command(commands, "why") != nullptr) {
     text +=
         "\nI have ...\n"
+        "  an error line or a log                          oomscope why train.log\n"
+        "                                                  (or paste: oomscope why)\n"
         "  a snapshot (torch.cuda.memory._dump_snapshot)   oomscope why oom.pickle\n"
         "  no snapshot yet: before training, in Python\n"
         "      torch.cuda.memory._record_memory_history()\n"

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "analysis/rules/rule.h"
 #include "analysis/text_facts.h"
@@ -71,6 +72,8 @@ Result<Given> read_all(const std::vector<std::string>& evidence) {
       given.logs.push_back(read_text(word, "argument"));
       continue;
     }
+    if (word == "-" && isatty(STDIN_FILENO) == 1)
+      std::fputs("Paste the log or the error line, then press Ctrl-D.\n", stderr);
     Result<EvidenceFile> file = read_evidence_file(word == "-" ? "/dev/stdin" : word, shown_name(word));
     if (!file) return at_its_name(file.error(), word);
     if (TextEvidence* text = std::get_if<TextEvidence>(&*file)) {

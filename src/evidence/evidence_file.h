@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "evidence/snapshot_reader.h"
-#include "evidence/text/message.h"
+#include "types/text_evidence.h"
 
 namespace oomscope {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "evidence/text/message.h"
+#include "types/text_evidence.h"
 
 namespace oomscope {
 

@@ -30,6 +30,19 @@ Json change_json(const Change& change) {
           {"commands", change.commands}};
 }
 
+// The first of its snippets, line by line; --json has all.
+std::vector<std::string> pasted_lines(const Change& change) {
+  std::vector<std::string> lines;
+  if (change.commands.empty()) return lines;
+  std::string_view rest = change.commands.front();
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    lines.push_back("  " + std::string(rest.substr(0, end)));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return lines;
+}
+
 Section joined(Sentence sentence) { return Section{.body = std::move(sentence), .joined = true}; }
 
 }  // namespace
@@ -49,23 +62,16 @@ std::vector<Section> finding_sections(const Finding& finding, size_t most_change
     sections.push_back(Section{.body = std::move(claims)});
   }
   if (finding.changes.empty()) return sections;
-  List list{.title = say("text.changes", language), .entries = {}};
-  std::vector<std::string> lines;
+  sections.push_back(Section{.body = Sentence{.text = say("text.changes", language), .style = Style::bold}});
   for (size_t i = 0; i < std::min(most_changes, finding.changes.size()); ++i) {
     const Change& change = finding.changes[i];
-    list.entries.push_back(say(change.text, language));
-    for (std::string_view rest : change.commands) {
-      while (!rest.empty()) {
-        const size_t end = std::min(rest.find('\n'), rest.size());
-        lines.emplace_back(rest.substr(0, end));
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-      }
+    const Phrase numbered =
+        Phrase{.key = "text.change"}.with("number", std::to_string(i + 1)).with("text", change.text);
+    sections.push_back(joined({.text = say(numbered, language), .indent_columns = 2}));
+    if (std::vector<std::string> lines = pasted_lines(change); !lines.empty()) {
+      sections.push_back(
+          Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}, .joined = true});
     }
-  }
-  sections.push_back(Section{.body = std::move(list)});
-  if (!lines.empty()) {
-    sections.push_back(
-        Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}, .joined = true});
   }
   return sections;
 }

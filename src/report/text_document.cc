@@ -20,6 +20,13 @@ std::string phase_key(Phase phase) {
   return key;
 }
 
+// The head of a long message: its figures stand in the balance.
+std::string shortened(const std::string& excerpt) {
+  constexpr size_t kMost = 160;
+  if (excerpt.size() <= kMost) return excerpt;
+  return excerpt.substr(0, excerpt.find_last_of(' ', kMost)) + " ...";
+}
+
 std::string who_text(const TextFacts& facts, const RankFailure& failure, Language language) {
   if (failure.rank) return say(Phrase{.key = "text.rank"}.with("rank", std::to_string(*failure.rank)), language);
   return facts.logs[failure.log]->name;
@@ -66,6 +73,20 @@ Table balance_table(const TextFacts& facts, Language language) {
   return table;
 }
 
+// The only rank whose kind is not that of all others, of three and more.
+std::optional<RankFailure> odd_one_out(const TextFacts& facts) {
+  if (facts.ranks.size() < 3) return std::nullopt;
+  for (const RankFailure& each : facts.ranks) {
+    const auto same = std::count_if(facts.ranks.begin(), facts.ranks.end(),
+                                    [&](const RankFailure& other) { return other.kind == each.kind; });
+    const RankFailure& other = each.message == facts.ranks[0].message ? facts.ranks[1] : facts.ranks[0];
+    const auto others = std::count_if(facts.ranks.begin(), facts.ranks.end(),
+                                      [&](const RankFailure& one) { return one.kind == other.kind; });
+    if (same == 1 && others + 1 == static_cast<std::ptrdiff_t>(facts.ranks.size())) return each;
+  }
+  return std::nullopt;
+}
+
 void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& sections) {
   if (facts.ranks.size() < 2) return;
   const auto strongest = std::max_element(
@@ -96,6 +117,13 @@ void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& 
     table.rows.push_back(Row{.cells = {say(others, language)}, .style = Style::dim});
   }
   sections.push_back(Section{.body = std::move(table), .joined = true});
+  if (const std::optional<RankFailure> odd = odd_one_out(facts)) {
+    const RankFailure& usual = odd->message == facts.ranks[0].message ? facts.ranks[1] : facts.ranks[0];
+    const Phrase differs = Phrase{.key = "text.ranks-differ"}
+                               .with("who", who_text(facts, *odd, language))
+                               .with("kind", Phrase{.key = "text.kind-" + std::string(name_of(usual.kind))});
+    sections.push_back(Section{.body = Sentence{.text = say(differs, language)}, .joined = true});
+  }
 }
 
 // What would show it beyond doubt, in lines to paste.
@@ -174,9 +202,10 @@ void add_failure(const TextFacts& facts, Language language, std::vector<Section>
   sentence(Phrase{.key = "text.place"}
                .with("file", facts.logs[facts.failure_log]->name)
                .with("line", format_count(failure.line))
-               .with("text", failure.excerpt),
+               .with("text", shortened(failure.excerpt)),
            Style::dim);
-  if (!failure.vintage.empty())
+  const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
+  if (is_torch && !failure.vintage.empty())
     sentence(Phrase{.key = "text.wording"}.with("vintage", std::string(failure.vintage)), Style::dim);
   if (facts.failures > 1)
     sentence(Phrase{.key = "text.repeated"}.with("count", format_count(facts.failures)), Style::dim);
@@ -270,7 +299,7 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
     if (!has_summary) {
       sections.push_back(
           Section{.body = Sentence{
-                      .text = say(Phrase{.key = "text.nothing-found"}.with("lines", format_count(lines)), language),
+                      .text = say(Phrase{.key = "text.nothing-found"}.with("count", format_count(lines)), language),
                       .style = Style::bold}});
     }
     add_summaries(facts, language, sections);

@@ -70,7 +70,7 @@ Finding log_finding(const TextFacts& facts, std::string id, std::vector<PhraseVa
   };
   const CardFigures& card = facts.card;
   const bool slack_is_too_small = card.tried && card.unused && *card.unused<*card.tried&& * card.unused> 0;
-  refutes(slack_is_too_small && facts.failure != nullptr && !facts.failure->hint.empty(), "slack-is-fragmentation");
+  refutes(slack_is_too_small && facts.failure != nullptr && !facts.failure->hint.empty(), "reserved-is-fragmentation");
   refutes(card.has(Contradiction::free_covers_request), "smi-shows-free");
   refutes(card.has(Contradiction::reserved_below_allocated), "allocated-above-reserved");
   refutes(card.has(Contradiction::request_above_total), "max-split-cures");

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "evidence/text/message.h"
 #include "evidence/text/squeeze.h"
+#include "types/text_evidence.h"
 
 namespace oomscope {
 

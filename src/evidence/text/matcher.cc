@@ -1,4 +1,5 @@
 #include "evidence/text/matcher.h"
+#include "evidence/text/printed_bytes.h"
 
 #include <re2/re2.h>
 

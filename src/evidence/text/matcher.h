@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "evidence/text/message.h"
 #include "evidence/text/squeeze.h"
 #include "evidence/text/template.h"
+#include "types/text_evidence.h"
 
 namespace re2 {
 class RE2;

@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 
+#include "evidence/text/printed_bytes.h"
+
 namespace oomscope {
 namespace {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "evidence/text/message.h"
 #include "evidence/text/squeeze.h"
+#include "types/text_evidence.h"
 
 namespace oomscope {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "evidence/text/message.h"
+#include "types/text_evidence.h"
 
 namespace oomscope {
 

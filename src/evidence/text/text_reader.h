@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "evidence/text/message.h"
 #include "pickle/byte_source.h"
+#include "types/text_evidence.h"
 
 namespace oomscope {
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "evidence/text/matcher.h"
+#include "evidence/text/printed_bytes.h"
 #include "evidence/text/template.h"
 
 namespace oomscope {

@@ -49,9 +49,6 @@ struct PrintedFigures {
   [[nodiscard]] std::optional<double>& operator[](Figure f) { return values[static_cast<size_t>(f)]; }
 };
 
-// "15.75GiB", "579.50 KiB", "0 bytes", "4292kB", "-1.5 GiB": every unit is a power of 1024. Empty: no size.
-[[nodiscard]] std::optional<double> printed_bytes(std::string_view text);
-
 // How the messages group; the rules of src/analysis/ treat a family alike.
 enum class Family : uint8_t {
   allocator,      // a GPU allocator's message with figures

@@ -1,28 +1,10 @@
-#include "evidence/text/message.h"
+#include "evidence/text/printed_bytes.h"
 
 #include <charconv>
+#include <string>
 
 namespace oomscope {
 namespace {
-
-constexpr std::array<std::string_view, kFigures> kNames = {"tried",
-                                                           "total",
-                                                           "allocated",
-                                                           "reserved",
-                                                           "cached",
-                                                           "reserved_unallocated",
-                                                           "private_pools",
-                                                           "free",
-                                                           "process_total",
-                                                           "limit",
-                                                           "other_allocations",
-                                                           "active",
-                                                           "anon_rss",
-                                                           "total_vm",
-                                                           "shmem_rss",
-                                                           "file_rss",
-                                                           "rss",
-                                                           "used"};
 
 // The power of 1024 of a unit: "GiB", "GB", "G", "kB", "bytes". Empty: no unit.
 std::optional<int> power_of(std::string_view unit) {
@@ -37,15 +19,6 @@ std::optional<int> power_of(std::string_view unit) {
 }
 
 }  // namespace
-
-std::string_view name_of(Figure figure) { return kNames[static_cast<size_t>(figure)]; }
-
-std::optional<Figure> figure_of(std::string_view name) {
-  for (size_t i = 0; i < kFigures; ++i) {
-    if (kNames[i] == name) return static_cast<Figure>(i);
-  }
-  return std::nullopt;
-}
 
 std::optional<double> printed_bytes(std::string_view text) {
   constexpr size_t kLongest = 40;  // far beyond what any message prints
