@@ -70,31 +70,8 @@ void add_pages(Runs& runs, uint64_t address, Run run) {
   runs[address] = run;
 }
 
-// Takes pages out of the run that holds them; false if no run does.
-bool remove_pages(Runs& runs, uint64_t address, int64_t size) {
-  auto found = runs.upper_bound(address);
-  if (found == runs.begin()) return false;
-  --found;
-  const uint64_t end = address + static_cast<uint64_t>(size);
-  if (end_of(*found) < end || !found->second.is_expandable) return false;
-  const uint64_t begin = found->first;
-  const uint64_t run_end = end_of(*found);
-  Run run = found->second;
-  runs.erase(found);
-  if (begin < address) {
-    run.size = static_cast<int64_t>(address - begin);
-    runs[begin] = run;
-  }
-  if (end < run_end) {
-    run.size = static_cast<int64_t>(run_end - end);
-    runs[end] = run;
-  }
-  return true;
-}
-
-// Removes what of [address, address + size) is in expandable runs, however they lie: for events that contradict the
-// rest.
-void cut_out(Runs& runs, uint64_t address, int64_t size) {
+// Takes pages out of the expandable runs.
+void remove_pages(Runs& runs, uint64_t address, int64_t size) {
   const uint64_t end = address + static_cast<uint64_t>(size);
   auto found = runs.upper_bound(address);
   if (found != runs.begin()) --found;
@@ -127,7 +104,6 @@ class StartRebuilder {
     collect_final_runs();
     if (!snapshot_.complete) keep_used_segments();
     undo_driver_events();
-    if (snapshot_.complete) drop_contradicted_runs();
     collect_ghosts();
     size_ghosts_by_neighbours();
     build_segments();
@@ -173,9 +149,7 @@ class StartRebuilder {
               .is_expandable = false};
       switch (trace_.action[i]) {
         case Action::segment_free: runs_[address] = run; break;
-        case Action::segment_alloc:
-          if (runs_.erase(address) == 0) lost_.push_back(Lost{size, false});
-          break;
+        case Action::segment_alloc: runs_.erase(address); break;
         case Action::segment_unmap:
           run.is_expandable = true;
           run.is_small = size % (20 * kMiB) != 0;
@@ -183,65 +157,11 @@ class StartRebuilder {
           break;
         case Action::segment_map:
           note_range(address, size, trace_.stream(i));
-          if (!remove_pages(runs_, address, size)) {
-            cut_out(runs_, address, size);
-            lost_.push_back(Lost{size, true});
-          }
+          remove_pages(runs_, address, size);
           break;
         default: break;
       }
     }
-  }
-
-  // A segment that was obtained, never released and is not there at the end, and one of the same size at the start that
-  // nobody obtained: one of two addresses is wrong, and the start did not have it.
-  void drop_contradicted_runs() {
-    for (const Lost& lost : lost_) {
-      Runs::iterator wrong = runs_.end();
-      int best = 1;  // a run that nothing speaks against stays
-      for (auto entry = runs_.begin(); entry != runs_.end(); ++entry) {
-        if (entry->second.size != lost.size || entry->second.is_expandable != lost.is_expandable) continue;
-        const int doubt = doubt_about(entry);
-        if (doubt <= best) continue;
-        best = doubt;
-        wrong = entry;
-      }
-      if (wrong != runs_.end()) runs_.erase(wrong);
-    }
-    // Splinters that such an event left: pages come in whole 2 MiB.
-    if (lost_.empty()) return;
-    for (auto entry = runs_.begin(); entry != runs_.end();) {
-      const bool splinter = entry->second.is_expandable && entry->second.size % kSmallPage != 0;
-      entry = splinter ? runs_.erase(entry) : std::next(entry);
-    }
-  }
-
-  // How little a run of the start is to be believed: 3 it cannot be, 2 nothing used it, 1 nothing speaks against it.
-  int doubt_about(Runs::iterator entry) {
-    const bool misaligned = entry->first % static_cast<uint64_t>(kSmallPage) != 0;
-    const bool overlaps_next = std::next(entry) != runs_.end() && end_of(*entry) > std::next(entry)->first;
-    const bool overlaps_previous = entry != runs_.begin() && end_of(*std::prev(entry)) > entry->first;
-    if (misaligned || overlaps_next || overlaps_previous) return 3;
-    return touched_before(*entry, first_obtained(*entry)) ? 1 : 2;
-  }
-
-  // The first event that obtains memory where the run is: what lives there afterwards does not need the run.
-  uint32_t first_obtained(const Runs::value_type& run) const {
-    for (const uint32_t event : timeline_.driver_events) {
-      const Action action = trace_.action[event];
-      if (action != Action::segment_alloc && action != Action::segment_map) continue;
-      const uint64_t end = trace_.addr[event] + static_cast<uint64_t>(trace_.size[event]);
-      if (trace_.addr[event] < end_of(run) && run.first < end) return event;
-    }
-    return kNoEvent;
-  }
-
-  // Does anything live in the run before that event? A segment that was only obtained then is untouched.
-  bool touched_before(const Runs::value_type& run, uint32_t event) const {
-    return std::any_of(timeline_.allocations.begin(), timeline_.allocations.end(), [&](const Allocation& allocation) {
-      const bool inside = allocation.address >= run.first && allocation.address < end_of(run);
-      return inside && (allocation.begin == kNoEvent || allocation.begin < event);
-    });
   }
 
   // Where expandable ranges begin, as far as map events tell. One map step of the small pool is one page of 2 MiB.
@@ -262,7 +182,6 @@ class StartRebuilder {
     for (uint32_t id = 0; id < timeline_.allocations.size(); ++id) {
       Allocation& allocation = timeline_.allocations[id];
       if (allocation.begin != kNoEvent) continue;
-      if (allocation.free_requested == kNoEvent && allocation.free_completed == kNoEvent) continue;  // tied elsewhere
       if (run_of(allocation.address) == runs_.end()) {
         timeline_.orphan_frees += 1;  // freed, but not inside any segment of the start
         continue;
@@ -457,11 +376,6 @@ class StartRebuilder {
   const Snapshot& snapshot_;
   const RoundSize& round_;
   Runs runs_;
-  struct Lost {  // obtained, but neither released nor there at the end
-    int64_t size;
-    bool is_expandable;
-  };
-  std::vector<Lost> lost_;
   std::map<uint64_t, Ghost> ghosts_;  // by address
   std::map<std::pair<StreamId, bool>, uint64_t> lowest_map_;
   std::vector<uint32_t> silent_pending_;

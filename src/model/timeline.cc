@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "base/huge_pages.h"
 #include "model/address_map.h"
-#include "model/reconcile.h"
 #include "model/start_state.h"
 
 namespace oomscope {
@@ -67,10 +65,6 @@ class Pairing {
     Allocation& allocation = timeline_.allocations[id];
     allocation.begin = event;
     allocation.stack = trace_.stack[event];
-    const uint32_t* there = live_.find(allocation.address);
-    if (there != nullptr && *there != kNoAllocation && timeline_.allocations[*there].begin != kNoEvent) {
-      shadowed_[id] = *there;  // two live blocks at one address: one of the two events is wrong; the frees will tell
-    }
     live_.set(allocation.address, id);
     return id;
   }
@@ -84,7 +78,6 @@ class Pairing {
       live_.set(address, id);
       return id;
     }
-    if (*found != kNoAllocation && !shadowed_.empty()) choose_by_size(*found, trace_.size[event]);
     if (*found == kNoAllocation || timeline_.allocations[*found].free_requested != kNoEvent) {
       timeline_.orphan_frees += 1;
       return kNoAllocation;
@@ -109,29 +102,12 @@ class Pairing {
     const uint32_t id = *found;
     timeline_.allocations[id].free_completed = event;
     *found = kNoAllocation;
-    const auto shadow = shadowed_.find(id);
-    if (shadow != shadowed_.end()) {
-      *found = shadow->second;
-      shadowed_.erase(shadow);
-    }
     return id;
-  }
-
-  // Of two blocks at one address, the one whose size the free names.
-  void choose_by_size(uint32_t& current, int64_t size) {
-    const auto shadow = shadowed_.find(current);
-    if (shadow == shadowed_.end() || timeline_.allocations[current].requested == size) return;
-    const uint32_t hidden = shadow->second;
-    if (timeline_.allocations[hidden].requested != size) return;
-    shadowed_.erase(shadow);
-    shadowed_[hidden] = current;
-    current = hidden;
   }
 
   Timeline& timeline_;
   const Trace& trace_;
   AddressMap live_;
-  std::unordered_map<uint32_t, uint32_t> shadowed_;  // allocation -> the one it hides at its address
 };
 
 uint32_t pool_index(Timeline& timeline, PoolId pool) {
@@ -201,12 +177,12 @@ void apply_pool_spans(Timeline& timeline, const std::vector<PoolSpan>& spans) {
 }  // namespace
 
 Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                        const std::vector<PoolSpan>& pool_spans) {
+                        const std::vector<PoolSpan>& pool_spans, std::shared_ptr<const Trace> corrected) {
   Timeline timeline;
   timeline.snapshot = &snapshot;
   timeline.device = device;
+  timeline.corrected = std::move(corrected);
   Pairing(timeline).run();
-  reconcile_pairs(timeline);
   find_pools(timeline);
   apply_pool_spans(timeline, pool_spans);
   rebuild_start_state(timeline, round);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "types/ids.h"
@@ -61,12 +62,15 @@ struct Timeline {
   std::vector<uint32_t> allocation_of;  // event -> allocation, kNoAllocation for driver events and orphans
   std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
   std::vector<StartSegment> start;
-  bool starts_mid_life = false;          // live blocks at the start
-  int64_t uncertain_ghosts = 0;          // live blocks of the start whose exact size nothing in the window shows
-  int64_t orphan_frees = 0;              // frees of addresses that cannot have been live
-  int64_t expandable_reserve_bytes = 0;  // size of an expandable range as its neighbours tell; 0: unknown
+  bool starts_mid_life = false;            // live blocks at the start
+  int64_t uncertain_ghosts = 0;            // live blocks of the start whose exact size nothing in the window shows
+  int64_t orphan_frees = 0;                // frees of addresses that cannot have been live
+  int64_t expandable_reserve_bytes = 0;    // size of an expandable range as its neighbours tell; 0: unknown
+  std::shared_ptr<const Trace> corrected;  // taken for the recorded events, where one of them is wrong; else empty
 
-  [[nodiscard]] const Trace& trace() const { return snapshot->traces[static_cast<size_t>(device)]; }
+  [[nodiscard]] const Trace& trace() const {
+    return corrected != nullptr ? *corrected : snapshot->traces[static_cast<size_t>(device)];
+  }
 };
 
 // Memory that belonged to a private pool which was gone when the snapshot was taken: whatever was allocated in
@@ -83,9 +87,11 @@ struct PoolSpan {
 // that only their requests tell of.
 using RoundSize = std::function<int64_t(int64_t)>;
 
-// `device` is an index that devices_of() returned, or any ordinal whose trace exists.
+// `device` is an index that devices_of() returned, or any ordinal whose trace exists. `corrected` is read in place of
+// that trace; it must have as many events.
 [[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                                      const std::vector<PoolSpan>& pool_spans = {});
+                                      const std::vector<PoolSpan>& pool_spans = {},
+                                      std::shared_ptr<const Trace> corrected = nullptr);
 
 // Devices that have events, or, if none has, that have segments.
 [[nodiscard]] std::vector<int32_t> devices_of(const Snapshot& snapshot);

@@ -67,6 +67,9 @@ class ExactReplay {
   // returns after the first one.
   void run(uint32_t end = kNoEvent, bool stop_at_difference = false);
 
+  // The replay was of a corrected trace: the recorded `address` of `event` is a difference.
+  void blame(uint32_t event, uint64_t address);
+
   [[nodiscard]] uint32_t position() const { return position_; }
   [[nodiscard]] CachingAllocator& allocator() { return *allocator_; }
   [[nodiscard]] const ReplayCounts& counts() const { return counts_; }
@@ -95,6 +98,7 @@ class ExactReplay {
   void handle_oom(uint32_t event);
   void handle_free(uint32_t event);
   void check_free_address(uint32_t event, const Block& block);
+  void differ_at_stray_free(uint32_t event);
   void resolve_prefix_before_call(uint32_t event, bool is_request);
   [[nodiscard]] bool releases_are_own(uint32_t event) const;
   [[nodiscard]] bool stack_calls_empty_cache(StackId stack) const;
@@ -114,6 +118,7 @@ class ExactReplay {
   std::vector<Block*> blocks_;  // allocation -> block, nullptr while not live
   uint32_t position_ = 0;
   uint32_t prefix_begin_ = kNoEvent;  // events since here belong to the next call
+  uint32_t completed_until_ = 0;       // completions before this event are done
   bool prefix_has_releases_ = false;
   bool prefix_has_completions_ = false;
   uint32_t last_alloc_ = kNoEvent;
