@@ -22,22 +22,23 @@ class Ledger {
     auto [entry, made] = live_.try_emplace(address);
     if (!made) {
       add(event, address, size, true);
-      add_all_of(*entry, true);
+      add_all_of(entry->second, address, true);
     }
-    entry->second = Entry{.begin = event, .request = kNoEvent, .size = size};
-    seen_.insert(address);
+    entry->second = Life{.begin = event, .request = kNoEvent, .end = kNoEvent, .size = size};
+    ended_.try_emplace(address);
   }
 
   void request(uint32_t event, uint64_t address, int64_t size) {
-    auto [entry, made] = live_.try_emplace(address, Entry{.begin = kNoEvent, .request = event, .size = size});
-    Entry& there = entry->second;
+    auto [entry, made] =
+        live_.try_emplace(address, Life{.begin = kNoEvent, .request = event, .end = kNoEvent, .size = size});
+    Life& there = entry->second;
     if (made) {
-      if (!seen_.insert(address).second) add(event, address, size, true);
+      add_if_ended_before(event, address, size);
       return;
     }
     if (there.request != kNoEvent || there.size != size) {
       add(event, address, size, true);
-      add_all_of(*entry, true);
+      add_all_of(there, address, true);
     }
     there.request = event;
   }
@@ -46,16 +47,18 @@ class Ledger {
   void end(uint32_t event, uint64_t address, int64_t size, bool requested) {
     auto entry = live_.find(address);
     if (entry == live_.end()) {
-      add(event, address, size, !seen_.insert(address).second);
+      if (!add_if_ended_before(event, address, size)) add(event, address, size, false);
       return;
     }
-    const Entry& there = entry->second;
+    Life there = entry->second;
+    live_.erase(entry);
     const bool contradicts = there.size != size || (requested && there.request == kNoEvent);
     if (contradicts || there.begin == kNoEvent) {
       add(event, address, size, contradicts);
-      add_all_of(*entry, contradicts);
+      add_all_of(there, address, contradicts);
     }
-    live_.erase(entry);
+    there.end = event;
+    ended_[address] = there;
   }
 
   // What is there at the end; then close().
@@ -63,35 +66,76 @@ class Ledger {
     auto entry = live_.find(address);
     if (entry != live_.end() && entry->second.size == size) {
       live_.erase(entry);
-    } else {
-      add(kNoEvent, address, size, entry != live_.end());
+    } else if (entry != live_.end()) {
+      add(kNoEvent, address, size, true);
+    } else if (!add_if_ended_before(kNoEvent, address, size)) {
+      add(kNoEvent, address, size, false);
     }
   }
 
   std::vector<LooseEnd> close() {
-    for (const auto& entry : live_) add_all_of(entry, true);
+    for (const auto& [address, life] : live_) add_all_of(life, address, true);
     return std::move(loose_);
   }
 
  private:
-  struct Entry {
+  struct Life {
     uint32_t begin = kNoEvent;
     uint32_t request = kNoEvent;
+    uint32_t end = kNoEvent;
     int64_t size = 0;
   };
 
   void add(uint32_t event, uint64_t address, int64_t size, bool sure) {
     loose_.push_back(LooseEnd{.event = event, .address = address, .size = size, .sure = sure});
   }
-  void add_all_of(const std::pair<const uint64_t, Entry>& entry, bool sure) {
-    for (const uint32_t event : {entry.second.begin, entry.second.request}) {
-      if (event != kNoEvent) add(event, entry.first, entry.second.size, sure);
+  void add_all_of(const Life& life, uint64_t address, bool sure) {
+    for (const uint32_t event : {life.begin, life.request, life.end}) {
+      if (event != kNoEvent) add(event, address, life.size, sure);
+    }
+  }
+  // What ends twice, or is there although it ended: this end or the one before is wrong.
+  bool add_if_ended_before(uint32_t event, uint64_t address, int64_t size) {
+    auto [before, never] = ended_.try_emplace(address);
+    if (never) return false;
+    add(event, address, size, true);
+    add_all_of(before->second, address, true);
+    return true;
+  }
+
+  std::map<uint64_t, Life> live_;
+  std::map<uint64_t, Life> ended_;  // the last life at an address; empty if there was none yet
+  std::vector<LooseEnd> loose_;
+};
+
+// Disjoint stretches of addresses, each with the event that made it.
+class Stretches {
+ public:
+  void put(uint64_t begin, uint64_t end, uint32_t event) {
+    take_out(begin, end, [](uint64_t, uint64_t, uint32_t) {});
+    if (begin < end) stretches_[begin] = Stretch{.end = end, .event = event};
+  }
+
+  // Takes out what lies in [begin, end), piece by piece.
+  template <class Visit>
+  void take_out(uint64_t begin, uint64_t end, Visit visit) {
+    auto entry = stretches_.upper_bound(begin);
+    if (entry != stretches_.begin() && std::prev(entry)->second.end > begin) --entry;
+    while (entry != stretches_.end() && entry->first < end) {
+      const auto [from, stretch] = *entry;
+      entry = stretches_.erase(entry);
+      if (from < begin) stretches_[from] = Stretch{.end = begin, .event = stretch.event};
+      if (stretch.end > end) stretches_[end] = stretch;
+      visit(std::max(from, begin), std::min(stretch.end, end), stretch.event);
     }
   }
 
-  std::map<uint64_t, Entry> live_;
-  std::set<uint64_t> seen_;
-  std::vector<LooseEnd> loose_;
+ private:
+  struct Stretch {
+    uint64_t end;
+    uint32_t event;
+  };
+  std::map<uint64_t, Stretch> stretches_;
 };
 
 // The same for pages, which are mapped and unmapped in stretches of any length.
@@ -100,48 +144,43 @@ class PageLedger {
   void map(uint32_t event, uint64_t address, int64_t size) {
     const uint64_t end = address + static_cast<uint64_t>(size);
     bool overlaps = false;
-    take_out(address, end, [&](uint64_t from, uint64_t to, uint32_t by) {
+    mapped_.take_out(address, end, [&](uint64_t from, uint64_t to, uint32_t by) {
       overlaps = true;
       add(by, from, to, true);
     });
     if (overlaps) add(event, address, end, true);
-    runs_[address] = Run{.end = end, .event = event};
+    mapped_.put(address, end, event);
+    unmapped_.take_out(address, end, [](uint64_t, uint64_t, uint32_t) {});
   }
 
   void unmap(uint32_t event, uint64_t address, int64_t size) {
     const uint64_t end = address + static_cast<uint64_t>(size);
     uint64_t covered = address;
-    take_out(address, end, [&](uint64_t from, uint64_t to, uint32_t) {
-      if (from > covered) add(event, covered, from, false);
+    mapped_.take_out(address, end, [&](uint64_t from, uint64_t to, uint32_t) {
+      if (from > covered) add_uncovered(event, covered, from);
       covered = to;
     });
-    if (covered < end) add(event, covered, end, false);
+    if (covered < end) add_uncovered(event, covered, end);
+    unmapped_.put(address, end, event);
   }
 
+  // What is there at the end; then close().
   void remains(uint64_t address, int64_t size) { unmap(kNoEvent, address, size); }
 
   std::vector<LooseEnd> close() {
-    for (const auto& [address, run] : runs_) add(run.event, address, run.end, true);
+    mapped_.take_out(0, ~uint64_t{0}, [&](uint64_t from, uint64_t to, uint32_t by) { add(by, from, to, true); });
     return std::move(loose_);
   }
 
  private:
-  struct Run {
-    uint64_t end;
-    uint32_t event;
-  };
-
-  template <class Visit>
-  void take_out(uint64_t begin, uint64_t end, Visit visit) {
-    auto entry = runs_.upper_bound(begin);
-    if (entry != runs_.begin() && std::prev(entry)->second.end > begin) --entry;
-    while (entry != runs_.end() && entry->first < end) {
-      const auto [from, run] = *entry;
-      entry = runs_.erase(entry);
-      if (from < begin) runs_[from] = Run{.end = begin, .event = run.event};
-      if (run.end > end) runs_[end] = run;
-      visit(std::max(from, begin), std::min(run.end, end), run.event);
-    }
+  // Mapped before the recording began, or unmapped twice.
+  void add_uncovered(uint32_t event, uint64_t begin, uint64_t end) {
+    bool twice = false;
+    unmapped_.take_out(begin, end, [&](uint64_t from, uint64_t to, uint32_t by) {
+      twice = true;
+      add(by, from, to, true);
+    });
+    add(event, begin, end, twice);
   }
 
   void add(uint32_t event, uint64_t begin, uint64_t end, bool sure) {
@@ -149,7 +188,8 @@ class PageLedger {
         LooseEnd{.event = event, .address = begin, .size = static_cast<int64_t>(end - begin), .sure = sure});
   }
 
-  std::map<uint64_t, Run> runs_;
+  Stretches mapped_;
+  Stretches unmapped_;
   std::vector<LooseEnd> loose_;
 };
 
@@ -191,62 +231,67 @@ class Search {
         if (block.state != BlockState::inactive) blocks.remains(block.address, block.requested_size);
       }
     }
-    suspect(segments.close());
-    suspect_pages(pages.close());
-    suspect(blocks.close());
-    return std::move(suspects_);
+    pair(segments.close(), true);
+    pair(pages.close(), false);
+    pair(blocks.close(), true);
+    return likeliest();
   }
 
  private:
-  void add(uint32_t event, uint64_t address) {
-    if (event == kNoEvent || trace_.addr[event] == address || suspects_.size() >= most_) return;
-    const Suspect suspect{.event = event, .address = address};
-    if (std::find(suspects_.begin(), suspects_.end(), suspect) == suspects_.end()) suspects_.push_back(suspect);
-  }
+  struct Pair {
+    Suspect suspect;
+    bool both_sure;
+    uint32_t distance;  // in events
+  };
 
-  // Loose ends of one size explain each other; two sure ones before a sure and a possible one, and near ones first.
-  void suspect(std::vector<LooseEnd> loose) {
+  // Loose ends explain each other if one of them is sure. Blocks and segments keep their size; a stretch of pages may
+  // begin, or end, wherever another is loose.
+  void pair(const std::vector<LooseEnd>& loose, bool of_one_size) {
     std::vector<LooseEnd> sure;
     std::copy_if(loose.begin(), loose.end(), std::back_inserter(sure), [](const LooseEnd& end) { return end.sure; });
     if (sure.size() > most_) sure.resize(most_);
     for (const LooseEnd& a : sure) {
-      for (const LooseEnd& b : sure) {
-        if (a.size == b.size) add(a.event, b.address);
-      }
-    }
-    for (const LooseEnd& a : sure) {
-      std::vector<LooseEnd> others;
-      std::copy_if(loose.begin(), loose.end(), std::back_inserter(others),
-                   [&](const LooseEnd& b) { return !b.sure && a.size == b.size; });
-      auto distance = [&a](const LooseEnd& b) { return b.event > a.event ? b.event - a.event : a.event - b.event; };
-      std::stable_sort(others.begin(), others.end(),
-                       [&](const LooseEnd& x, const LooseEnd& y) { return distance(x) < distance(y); });
-      for (const LooseEnd& b : others) {
-        add(a.event, b.address);
-        add(b.event, a.address);
+      for (const LooseEnd& b : loose) {
+        if (a.event == b.event || (of_one_size && a.size != b.size)) continue;
+        add(a.event, b, b.sure, distance(a, b));
+        add(b.event, a, b.sure, distance(a, b));
       }
     }
   }
 
-  // Pages have no size of their own: any stretch may begin, or end, where another is loose.
-  void suspect_pages(std::vector<LooseEnd> loose) {
-    std::stable_sort(loose.begin(), loose.end(), [](const LooseEnd& a, const LooseEnd& b) {
-      return std::tuple(!a.sure, a.address) < std::tuple(!b.sure, b.address);
-    });
-    if (loose.size() > most_) loose.resize(most_);
-    for (const LooseEnd& a : loose) {
-      for (const LooseEnd& b : loose) {
-        if (a.event == kNoEvent || a.event == b.event || (!a.sure && !b.sure)) continue;
-        add(a.event, b.address);
-        add(a.event, b.address + static_cast<uint64_t>(b.size - trace_.size[a.event]));
-      }
+  // The final state is one event behind the last.
+  [[nodiscard]] uint32_t distance(const LooseEnd& a, const LooseEnd& b) const {
+    const uint32_t last = static_cast<uint32_t>(trace_.size_events());
+    const uint32_t first = std::min(a.event, last);
+    const uint32_t second = std::min(b.event, last);
+    return std::max(first, second) - std::min(first, second);
+  }
+
+  void add(uint32_t event, const LooseEnd& place, bool both_sure, uint32_t distance) {
+    if (event == kNoEvent) return;
+    const uint64_t from_the_end = place.address + static_cast<uint64_t>(place.size - trace_.size[event]);
+    for (const uint64_t address : std::set{place.address, from_the_end}) {
+      if (address == trace_.addr[event]) continue;
+      pairs_.push_back(Pair{Suspect{.event = event, .address = address}, both_sure, distance});
     }
+  }
+
+  std::vector<Suspect> likeliest() {
+    std::stable_sort(pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
+      return std::tuple(!a.both_sure, a.distance) < std::tuple(!b.both_sure, b.distance);
+    });
+    std::vector<Suspect> suspects;
+    for (const Pair& pair : pairs_) {
+      if (suspects.size() == most_) break;
+      if (std::find(suspects.begin(), suspects.end(), pair.suspect) == suspects.end()) suspects.push_back(pair.suspect);
+    }
+    return suspects;
   }
 
   const Timeline& timeline_;
   const Trace& trace_;
   size_t most_;
-  std::vector<Suspect> suspects_;
+  std::vector<Pair> pairs_;
 };
 
 }  // namespace

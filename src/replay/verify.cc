@@ -206,18 +206,34 @@ class Verifier {
   }
 
   // Differences: perhaps one address is wrong. Then it is the one that has to be another for all events to agree, and
-  // that is where the difference is, not where it first shows.
+  // that is where the difference is, not where it first shows. A wrong address may also have led to the wrong rules.
   Attempt with_one_address_corrected(Attempt tried) {
     if (tried.v->exact() || !snapshot_.complete) return tried;
-    constexpr size_t kMostSuspects = 64;
-    const Trace& recorded = snapshot_.traces[static_cast<size_t>(device_)];
+    std::vector<RuleSet> candidates = {tried.v->config.rules};
+    for (const RuleSet& rules : all_rule_sets()) {
+      if (!options_.rules && rules.name != candidates[0].name) candidates.push_back(rules);
+    }
+    constexpr size_t kMostSuspects = 128;
     std::vector<Suspect> suspects = find_suspects(tried.v->timeline, kMostSuspects);
     if (const std::optional<Suspect> shown = shown_by(tried)) suspects.insert(suspects.begin(), *shown);
+    for (const bool guess_pools : {false, true}) {
+      for (const RuleSet& rules : candidates) {
+        std::optional<Attempt> found = correct_one_of(suspects, rules, guess_pools);
+        if (found) return *std::move(found);
+      }
+    }
+    return tried;
+  }
+
+  // The first suspect with which all events agree; suspects that the engine names meanwhile are tried too.
+  std::optional<Attempt> correct_one_of(std::vector<Suspect> suspects, const RuleSet& rules, bool guess_pools) {
+    const Trace& recorded = snapshot_.traces[static_cast<size_t>(device_)];
     auto trace = std::make_shared<Trace>(recorded);
     for (size_t i = 0; i < suspects.size() && budget_ > 0; ++i) {
       const auto [event, address] = suspects[i];
       trace->addr[event] = address;
-      Attempt next = with_guessed_pools(try_with(tried.v->config.rules, {}, trace), trace);
+      Attempt next = try_with(rules, {}, trace);
+      if (guess_pools) next = with_guessed_pools(std::move(next), trace);
       if (next.v->exact()) {
         next.v->replay->blame(event, recorded.addr[event]);
         return next;
@@ -228,7 +244,7 @@ class Verifier {
       if (is_new && named->event == event) suspects.insert(suspects.begin() + static_cast<ptrdiff_t>(i) + 1, *named);
       trace->addr[event] = recorded.addr[event];
     }
-    return tried;
+    return std::nullopt;
   }
 
   // Where the engine first went elsewhere: taken at its word.

@@ -8,6 +8,7 @@
 // was not found at its event.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdio>
@@ -101,6 +102,20 @@ std::optional<uint64_t> moved(const Trace& trace, uint32_t event, Move move) {
   return place == 0 ? std::nullopt : std::optional(place);
 }
 
+// Does anything else in the recording tell where this event's segment was? A segment that is released without having
+// been used is named once, and then any address is as good as another.
+bool is_told_elsewhere(const Snapshot& snapshot, const Trace& trace, uint32_t event) {
+  if (trace.action[event] != Action::segment_free) return true;
+  auto inside = [&](uint64_t address) {
+    return address - trace.addr[event] < static_cast<uint64_t>(trace.size[event]);
+  };
+  for (uint32_t i = 0; i < trace.size_events(); ++i) {
+    if (i != event && trace.action[i] != Action::oom && inside(trace.addr[i])) return true;
+  }
+  return std::any_of(snapshot.segments.begin(), snapshot.segments.end(),
+                     [&](const SnapshotSegment& segment) { return inside(segment.address); });
+}
+
 bool shows_misses() { return std::getenv("OOMSCOPE_ALTERED") != nullptr; }
 
 void alter(const Recording& recording, int samples, Results& results) {
@@ -118,6 +133,7 @@ void alter(const Recording& recording, int samples, Results& results) {
     for (int k = 0; k < samples && !events.empty(); ++k) {
       const size_t place = events.size() * static_cast<size_t>(2 * k + 1) / static_cast<size_t>(2 * samples);
       const uint32_t event = events[place];
+      if (!is_told_elsewhere(*snapshot, trace, event)) continue;
       for (const Move move : kMoves) {
         const std::optional<uint64_t> address = moved(trace, event, move);
         if (!address) continue;
@@ -136,7 +152,7 @@ void alter(const Recording& recording, int samples, Results& results) {
         std::printf("MISS %s %s %u %s %#" PRIx64 " -> %#" PRIx64 ": %d %s\n", recording.name.c_str(), name, event,
                     kMoveNames[static_cast<size_t>(move)], true_address, *address,
                     difference ? static_cast<int>(difference->event) : -1,
-                    difference ? difference->what.c_str() : "final state");
+                    difference ? difference->what.c_str() : (v->exact() ? "not found" : "final state"));
       }
     }
   }
@@ -166,7 +182,7 @@ TEST(AlteredAddress, IsFoundAtItsEvent) {
   std::printf("altered addresses: %" PRId64 ", found %" PRId64 ", at their event %" PRId64 "\n", all.altered, all.found,
               all.at_its_event);
   EXPECT_EQ(all.found, all.altered);
-  EXPECT_GE(all.at_its_event * 100, all.altered * 98);
+  EXPECT_GE(all.at_its_event * 100, all.altered * 99);
 }
 
 }  // namespace
