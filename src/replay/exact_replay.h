@@ -118,7 +118,7 @@ class ExactReplay {
   std::vector<Block*> blocks_;  // allocation -> block, nullptr while not live
   uint32_t position_ = 0;
   uint32_t prefix_begin_ = kNoEvent;  // events since here belong to the next call
-  uint32_t completed_until_ = 0;       // completions before this event are done
+  uint32_t completed_until_ = 0;      // completions before this event are done
   bool prefix_has_releases_ = false;
   bool prefix_has_completions_ = false;
   uint32_t last_alloc_ = kNoEvent;

@@ -43,7 +43,7 @@ class Ledger {
     there.request = event;
   }
 
-  // `requested`: a request must stand before.
+  // `requested`: a request must stand before, and at the end too if it is pending.
   void end(uint32_t event, uint64_t address, int64_t size, bool requested) {
     auto entry = live_.find(address);
     if (entry == live_.end()) {
@@ -62,9 +62,9 @@ class Ledger {
   }
 
   // What is there at the end; then close().
-  void remains(uint64_t address, int64_t size) {
+  void remains(uint64_t address, int64_t size, bool requested) {
     auto entry = live_.find(address);
-    if (entry != live_.end() && entry->second.size == size) {
+    if (entry != live_.end() && entry->second.size == size && (entry->second.request != kNoEvent) == requested) {
       live_.erase(entry);
     } else if (entry != live_.end()) {
       add(kNoEvent, address, size, true);
@@ -224,15 +224,18 @@ class Search {
       if (segment.is_expandable) {
         pages.remains(segment.address, segment.total_size);
       } else {
-        segments.remains(segment.address, segment.total_size);
+        segments.remains(segment.address, segment.total_size, false);
       }
       for (uint32_t b = segment.first_block; b < segment.first_block + segment.block_count; ++b) {
         const SnapshotBlock& block = snapshot.blocks[b];
-        if (block.state != BlockState::inactive) blocks.remains(block.address, block.requested_size);
+        if (block.state == BlockState::inactive) continue;
+        blocks.remains(block.address, block.requested_size, block.state == BlockState::active_pending_free);
       }
     }
     pair(segments.close(), true);
-    pair(pages.close(), false);
+    const std::vector<LooseEnd> loose_pages = pages.close();
+    pair(loose_pages, false);
+    leave_unmaps_open(loose_pages);
     pair(blocks.close(), true);
     return likeliest();
   }
@@ -259,6 +262,14 @@ class Search {
     }
   }
 
+  // What an unmap takes follows from what was mapped, so the engine can name it.
+  void leave_unmaps_open(const std::vector<LooseEnd>& loose) {
+    for (const LooseEnd& end : loose) {
+      if (end.event == kNoEvent || trace_.action[end.event] != Action::segment_unmap) continue;
+      pairs_.push_back(Pair{Suspect{.event = end.event, .address = kUnknownAddress}, end.sure, 0});
+    }
+  }
+
   // The final state is one event behind the last.
   [[nodiscard]] uint32_t distance(const LooseEnd& a, const LooseEnd& b) const {
     const uint32_t last = static_cast<uint32_t>(trace_.size_events());
@@ -276,15 +287,23 @@ class Search {
     }
   }
 
+  // Sure and near ones first; but every event gets its turn before one gets its second.
   std::vector<Suspect> likeliest() {
     std::stable_sort(pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
       return std::tuple(!a.both_sure, a.distance) < std::tuple(!b.both_sure, b.distance);
     });
-    std::vector<Suspect> suspects;
+    std::map<uint32_t, std::vector<uint64_t>> addresses;  // by event
+    std::vector<std::pair<size_t, Suspect>> turns;
     for (const Pair& pair : pairs_) {
-      if (suspects.size() == most_) break;
-      if (std::find(suspects.begin(), suspects.end(), pair.suspect) == suspects.end()) suspects.push_back(pair.suspect);
+      std::vector<uint64_t>& of_event = addresses[pair.suspect.event];
+      if (of_event.size() >= most_) continue;
+      if (std::find(of_event.begin(), of_event.end(), pair.suspect.address) != of_event.end()) continue;
+      turns.emplace_back(of_event.size(), pair.suspect);
+      of_event.push_back(pair.suspect.address);
     }
+    std::stable_sort(turns.begin(), turns.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Suspect> suspects;
+    for (size_t i = 0; i < turns.size() && i < most_; ++i) suspects.push_back(turns[i].second);
     return suspects;
   }
 

@@ -21,9 +21,11 @@
 
 namespace oomscope {
 
+inline constexpr uint64_t kUnknownAddress = ~uint64_t{0};
+
 struct Suspect {
   uint32_t event = 0;
-  uint64_t address = 0;  // what it may have been
+  uint64_t address = 0;  // what it may have been; kUnknownAddress: the engine may tell, if the event says nothing
   bool operator==(const Suspect&) const = default;
 };
 

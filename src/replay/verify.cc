@@ -232,9 +232,10 @@ class Verifier {
     for (size_t i = 0; i < suspects.size() && budget_ > 0; ++i) {
       const auto [event, address] = suspects[i];
       trace->addr[event] = address;
+      if (address == kUnknownAddress) trace->size[event] = 0;
       Attempt next = try_with(rules, {}, trace);
       if (guess_pools) next = with_guessed_pools(std::move(next), trace);
-      if (next.v->exact()) {
+      if (next.v->exact() && address != kUnknownAddress) {
         next.v->replay->blame(event, recorded.addr[event]);
         return next;
       }
@@ -243,6 +244,7 @@ class Verifier {
       const bool is_new = named && std::find(suspects.begin(), suspects.end(), *named) == suspects.end();
       if (is_new && named->event == event) suspects.insert(suspects.begin() + static_cast<ptrdiff_t>(i) + 1, *named);
       trace->addr[event] = recorded.addr[event];
+      trace->size[event] = recorded.size[event];
     }
     return std::nullopt;
   }
