@@ -63,18 +63,9 @@ class Diagnostician {
  private:
   [[nodiscard]] const Trace& trace() const { return out_.verification->timeline.trace(); }
 
-  // The last oom that the program did not survive: nothing was allocated after it. Else the peak.
-  [[nodiscard]] std::optional<uint32_t> failing_event() const {
-    const Trace& events = trace();
-    for (size_t i = events.size_events(); i-- > 0;) {
-      if (events.action[i] == Action::oom) return static_cast<uint32_t>(i);
-      if (events.action[i] == Action::alloc) return std::nullopt;  // it went on
-    }
-    return std::nullopt;
-  }
-
+  // The request that the program died of, else the peak.
   void find_instant() {
-    const std::optional<uint32_t> failed = failing_event();
+    const std::optional<uint32_t> failed = fatal_oom(trace());
     Instant& instant = out_.instant;
     instant.failed = failed.has_value();
     ExactReplay& whole = *out_.verification->replay;
@@ -335,10 +326,23 @@ class Diagnostician {
                                   format_bytes(instant.allocated_bytes), format_bytes(instant.reserved_bytes));
       return;
     }
-    out_.sentence = fmt::format(
-        "Nothing failed. Peak: {} live at event {}{}, {} reserved at most; no allocator needs less than {}.",
-        format_bytes(instant.active_bytes), format_count(instant.event), place_text(), format_bytes(reserved.bytes),
-        format_bytes(out_.floor_bytes));
+    const std::string when =
+        instant.event == kNoEvent ? "before the first event" : "at event " + format_count(instant.event);
+    out_.sentence = fmt::format("{} Peak: {} live {}{}, {} reserved at most; no allocator needs less than {}.",
+                                survived_text(), format_bytes(instant.active_bytes), when, place_text(),
+                                format_bytes(reserved.bytes), format_bytes(out_.floor_bytes));
+  }
+
+  // Requests that failed are not to be passed over because the program went on without them.
+  [[nodiscard]] std::string survived_text() const {
+    const Trace& events = trace();
+    const int64_t failed = out_.verification->refused_requests;
+    if (failed == 0) return "Nothing failed.";
+    const auto last = std::find(events.action.rbegin(), events.action.rend(), Action::oom);
+    const size_t event = events.size_events() - 1 - static_cast<size_t>(last - events.action.rbegin());
+    return fmt::format("{} failed and the program went on (last: {} at event {}).",
+                       failed == 1 ? "One request" : format_count(failed) + " requests",
+                       format_bytes(events.size[event]), format_count(static_cast<int64_t>(event)));
   }
 
   void fill_trust() {

@@ -243,6 +243,7 @@ class Search {
  private:
   struct Pair {
     Suspect suspect;
+    bool same_size;  // the place is as large as the event says
     bool both_sure;
     uint32_t distance;  // in events
   };
@@ -266,7 +267,7 @@ class Search {
   void leave_unmaps_open(const std::vector<LooseEnd>& loose) {
     for (const LooseEnd& end : loose) {
       if (end.event == kNoEvent || trace_.action[end.event] != Action::segment_unmap) continue;
-      pairs_.push_back(Pair{Suspect{.event = end.event, .address = kUnknownAddress}, end.sure, 0});
+      pairs_.push_back(Pair{Suspect{.event = end.event, .address = kUnknownAddress}, true, end.sure, 0});
     }
   }
 
@@ -283,14 +284,15 @@ class Search {
     const uint64_t from_the_end = place.address + static_cast<uint64_t>(place.size - trace_.size[event]);
     for (const uint64_t address : std::set{place.address, from_the_end}) {
       if (address == trace_.addr[event]) continue;
-      pairs_.push_back(Pair{Suspect{.event = event, .address = address}, both_sure, distance});
+      pairs_.push_back(
+          Pair{Suspect{.event = event, .address = address}, place.size == trace_.size[event], both_sure, distance});
     }
   }
 
   // Sure and near ones first; but every event gets its turn before one gets its second.
   std::vector<Suspect> likeliest() {
     std::stable_sort(pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
-      return std::tuple(!a.both_sure, a.distance) < std::tuple(!b.both_sure, b.distance);
+      return std::tuple(!a.same_size, !a.both_sure, a.distance) < std::tuple(!b.same_size, !b.both_sure, b.distance);
     });
     std::map<uint32_t, std::vector<uint64_t>> addresses;  // by event
     std::vector<std::pair<size_t, Suspect>> turns;
