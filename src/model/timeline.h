@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -57,7 +58,8 @@ struct StartSegment {
 struct Timeline {
   const Snapshot* snapshot = nullptr;  // must outlive the timeline
   int32_t device = 0;
-  std::vector<PoolId> pools;  // pools[0] is the default pool
+  std::vector<PoolId> pools;                // pools[0] is the default pool
+  std::map<PoolId, uint32_t> pool_numbers;  // the way back
   std::vector<Allocation> allocations;
   std::vector<uint32_t> allocation_of;  // event -> allocation, kNoAllocation for driver events and orphans
   std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
@@ -68,6 +70,12 @@ struct Timeline {
   int64_t expandable_reserve_bytes = 0;    // size of an expandable range as its neighbours tell; 0: unknown
   std::shared_ptr<const Trace> corrected;  // taken for the recorded events, where one of them is wrong; else empty
 
+  // Its index in `pools`, where it is added if it is not there.
+  uint32_t pool_index(PoolId pool) {
+    const auto [entry, made] = pool_numbers.try_emplace(pool, static_cast<uint32_t>(pools.size()));
+    if (made) pools.push_back(pool);
+    return entry->second;
+  }
   [[nodiscard]] const Trace& trace() const {
     return corrected != nullptr ? *corrected : snapshot->traces[static_cast<size_t>(device)];
   }
@@ -87,11 +95,15 @@ struct PoolSpan {
 // that only their requests tell of.
 using RoundSize = std::function<int64_t(int64_t)>;
 
-// `device` is an index that devices_of() returned, or any ordinal whose trace exists. `corrected` is read in place of
-// that trace; it must have as many events.
-[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                                      const std::vector<PoolSpan>& pool_spans = {},
-                                      std::shared_ptr<const Trace> corrected = nullptr);
+struct TimelineOptions {
+  RoundSize round;
+  int64_t large_page_bytes = int64_t{20} << 20;  // of expandable segments: large_segment_size_mb
+  std::vector<PoolSpan> pool_spans = {};
+  std::shared_ptr<const Trace> corrected = nullptr;  // read in place of the recorded events; has as many
+};
+
+// `device` is an index that devices_of() returned, or any ordinal whose trace exists.
+[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options);
 
 // Devices that have events, or, if none has, that have segments.
 [[nodiscard]] std::vector<int32_t> devices_of(const Snapshot& snapshot);

@@ -89,13 +89,14 @@ class PressureScan {
   }
 
   // The bytes a map step was asked for are not in its event: they follow from the alloc behind it.
-  int64_t request_behind(size_t event) const {
-    for (size_t i = event + 1; i < trace_.size_events(); ++i) {
-      if (trace_.action[i] == Action::alloc || trace_.action[i] == Action::oom) {
-        return allocation_size(round_size(std::max<int64_t>(trace_.size[i], 1), settings_, rules_), settings_);
-      }
+  int64_t request_behind(size_t event) {
+    const size_t events = trace_.size_events();
+    request_ = std::max(request_, event + 1);
+    while (request_ < events && trace_.action[request_] != Action::alloc && trace_.action[request_] != Action::oom) {
+      ++request_;
     }
-    return trace_.size[event];
+    if (request_ >= events) return trace_.size[event];
+    return allocation_size(round_size(std::max<int64_t>(trace_.size[request_], 1), settings_, rules_), settings_);
   }
 
   // The last try came after all releases, unless release_available freed in vain inside a pool scope: then only the
@@ -118,6 +119,7 @@ class PressureScan {
   const AllocatorSettings& settings_;
   const RuleSet& rules_;
   int64_t reserved_ = 0;
+  size_t request_ = 0;  // the alloc or oom behind the last map step
   Pressure pressure_;
 };
 
@@ -264,11 +266,15 @@ class Verifier {
     Attempt attempt;
     attempt.v = std::make_unique<Verification>();
     Verification& v = *attempt.v;
-    v.timeline = build_timeline(
-        snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); }, pools, corrected);
+    v.timeline = build_timeline(snapshot_, device_,
+                                {.round = [&](int64_t request) { return round_size(request, settings, rules); },
+                                 .large_page_bytes = settings.large_segment_size_bytes,
+                                 .pool_spans = pools,
+                                 .corrected = corrected});
     v.config = ReplayConfig{
         .rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
     v.caveats = caveats;
+    budget_ -= static_cast<int64_t>(v.timeline.trace().size_events()) + 1;
     attempt.pressure = PressureScan(v.timeline, settings, rules).run();
     v.refused_requests = attempt.pressure.ooms;
     v.refused_by_driver = attempt.pressure.driver_ooms;
@@ -284,7 +290,7 @@ class Verifier {
     v.config.limit_bytes = limit;
     v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
     v.replay->run(kNoEvent, true);
-    budget_ -= static_cast<int64_t>(v.timeline.trace().size_events()) + 1;
+    budget_ -= v.replay->position();
   }
 
   void find_limit(Attempt& attempt) {
@@ -419,7 +425,7 @@ class Verifier {
   const Snapshot& snapshot_;
   int32_t device_;
   const VerifyOptions& options_;
-  int64_t budget_ = 40'000'000;  // events that may still be replayed to explain differences
+  int64_t budget_ = 40'000'000;  // events that may still be paired and replayed to explain differences
 };
 
 }  // namespace
