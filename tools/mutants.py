@@ -29,7 +29,7 @@ SCOPES = "src/caching/scopes.cc"
 RULES = "src/caching/rules.cc"
 SIZES = "src/caching/sizes.h"
 
-TORCH_211 = '.releases = "2.10 and 2.11"'
+TORCH_211 = 'kTorch211{.name = "torch-2.11"'
 
 # (name, file, exact old text, new text, why it cannot matter; "" where something must notice)
 MUTANTS = [

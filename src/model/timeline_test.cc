@@ -113,6 +113,19 @@ TEST(StartState, HoldsPagesThatWereUnmappedInTheWindow) {
   EXPECT_EQ(sizes_of(segment), (std::vector<int64_t>{40 * kMiB}));
 }
 
+TEST(StartState, PagesOfTheLargePoolFollowTheLargeSegmentSize) {
+  const Snapshot snapshot = SnapshotBuilder().segment_unmap(kA, 32 * kMiB).build();
+  EXPECT_TRUE(only_segment(timeline_of(snapshot)).is_small);
+  const Timeline timeline =
+      build_timeline(snapshot, 0, {.round = to_512, .large_page_bytes = 32 * kMiB, .pool_spans = {}, .corrected = {}});
+  EXPECT_FALSE(only_segment(timeline).is_small);
+}
+
+TEST(StartState, SmallBlockShowsThatItsPagesAreOfTheSmallPool) {
+  const Snapshot snapshot = SnapshotBuilder().free(kA, 512).segment_unmap(kA, 20 * kMiB).build();
+  EXPECT_TRUE(only_segment(timeline_of(snapshot)).is_small);
+}
+
 TEST(StartState, LeavesOutPagesThatWereMappedInTheWindow) {
   const Snapshot snapshot = SnapshotBuilder()
                                 .segment_map(kA + 20 * kMiB, 20 * kMiB)

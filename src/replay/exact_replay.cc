@@ -346,23 +346,28 @@ void ExactReplay::release_explicitly(uint32_t event) {
   ExplicitRelease release{.event = event, .everything = true, .pools = {}};
   bool explained = false;
   bool default_pool = timeline_.pools.size() == 1;
+  std::vector<const Segment*> segments;
+  if (!default_pool) segments.assign(allocator_->segments().begin(), allocator_->segments().end());
+  std::sort(segments.begin(), segments.end(),
+            [](const Segment* a, const Segment* b) { return a->address < b->address; });
   for (uint32_t i = prefix_begin_; i < event; ++i) {
     if (trace_.action[i] != Action::segment_free && trace_.action[i] != Action::segment_unmap) continue;
     explained = explained || stack_calls_empty_cache(trace_.stack[i]);
     if (timeline_.pools.size() == 1) break;
-    for (const Segment* segment : allocator_->segments()) {
-      if (trace_.addr[i] - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
-      if (segment->pool->owner == nullptr) {
-        default_pool = true;
-        continue;
-      }
-      auto found = std::find(timeline_.pools.begin(), timeline_.pools.end(), segment->pool->owner->id);
-      const uint32_t index = static_cast<uint32_t>(found - timeline_.pools.begin());
-      if (std::find(release.pools.begin(), release.pools.end(), index) == release.pools.end()) {
-        release.pools.push_back(index);
-      }
+    const auto above =
+        std::upper_bound(segments.begin(), segments.end(), trace_.addr[i],
+                         [](uint64_t address, const Segment* segment) { return address < segment->address; });
+    if (above == segments.begin()) continue;
+    const Segment& segment = **std::prev(above);
+    if (trace_.addr[i] - segment.address >= static_cast<uint64_t>(segment.size_bytes)) continue;
+    if (segment.pool->owner == nullptr) {
+      default_pool = true;
+    } else {
+      release.pools.push_back(timeline_.pool_index(segment.pool->owner->id));
     }
   }
+  std::sort(release.pools.begin(), release.pools.end());
+  release.pools.erase(std::unique(release.pools.begin(), release.pools.end()), release.pools.end());
   release.everything = default_pool;
   in_unexplained_release_ = !explained;
   for (uint32_t pool : release.pools) allocator_->private_pool(timeline_.pools[pool]).use_count = 0;
@@ -429,7 +434,9 @@ void ExactReplay::force_placement(uint32_t event, uint32_t id, Block* placed) {
   // An address that nobody frees again was altered; then the engine's own placement is the true one.
   const bool plausible = allocation.free_requested != kNoEvent || allocation.free_completed != kNoEvent ||
                          trace_.size_events() == event + 1;
-  if (placed != nullptr && plausible) {
+  // Looking for an address walks the segments: not for a recording in which everything differs.
+  constexpr int64_t kMostForced = 10'000;
+  if (placed != nullptr && plausible && differences_ <= kMostForced) {
     allocator_->free(placed);
     blocks_[id] = allocator_->malloc_at(allocation.address, allocation.requested, trace_.stream(event), pool);
     if (blocks_[id] == nullptr) {

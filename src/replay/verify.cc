@@ -271,7 +271,8 @@ class Verifier {
     v.config = ReplayConfig{
         .rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
     v.caveats = caveats;
-    budget_ -= static_cast<int64_t>(v.timeline.trace().size_events()) + 1;
+    constexpr int64_t kEvenIfShort = 4000;  // so that hostile short recordings do not get millions of attempts
+    budget_ -= static_cast<int64_t>(v.timeline.trace().size_events()) + kEvenIfShort;
     attempt.pressure = PressureScan(v.timeline, settings, rules).run();
     v.refused_requests = attempt.pressure.ooms;
     v.refused_by_driver = attempt.pressure.driver_ooms;

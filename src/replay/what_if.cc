@@ -1,6 +1,8 @@
 #include "replay/what_if.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace oomscope {
 namespace {
@@ -40,12 +42,10 @@ class StreamBuilder {
     if (!out_.places.empty() && out_.places[last_place_].stream == stream && out_.places[last_place_].pool == pool) {
       return last_place_;
     }
-    auto found = std::find_if(out_.places.begin(), out_.places.end(), [&](const RequestStream::Place& place) {
-      return place.stream == stream && place.pool == pool;
-    });
-    if (found == out_.places.end()) found = out_.places.insert(found, RequestStream::Place{stream, pool});
-    last_place_ = static_cast<uint32_t>(found - out_.places.begin());
-    return last_place_;
+    const auto [entry, made] =
+        place_numbers_.try_emplace(std::pair(stream, pool), static_cast<uint32_t>(out_.places.size()));
+    if (made) out_.places.push_back(RequestStream::Place{stream, pool});
+    return last_place_ = entry->second;
   }
 
   void add_allocations() {
@@ -159,6 +159,7 @@ class StreamBuilder {
   const Timeline& timeline_;
   const Trace& trace_;
   RequestStream out_;
+  std::map<std::pair<StreamId, PoolId>, uint32_t> place_numbers_;
   uint32_t last_place_ = 0;
   bool at_once_ = false;
 };
