@@ -63,18 +63,8 @@ class Diagnostician {
  private:
   [[nodiscard]] const Trace& trace() const { return out_.verification->timeline.trace(); }
 
-  // The last oom that the program did not survive: nothing was allocated after it. Else the peak.
-  [[nodiscard]] std::optional<uint32_t> failing_event() const {
-    const Trace& events = trace();
-    for (size_t i = events.size_events(); i-- > 0;) {
-      if (events.action[i] == Action::oom) return static_cast<uint32_t>(i);
-      if (events.action[i] == Action::alloc) return std::nullopt;  // it went on
-    }
-    return std::nullopt;
-  }
-
   void find_instant() {
-    const std::optional<uint32_t> failed = failing_event();
+    const std::optional<uint32_t> failed = failing_event(trace());
     Instant& instant = out_.instant;
     instant.failed = failed.has_value();
     ExactReplay& whole = *out_.verification->replay;
@@ -371,6 +361,14 @@ class Diagnostician {
 };
 
 }  // namespace
+
+std::optional<uint32_t> failing_event(const Trace& trace) {
+  for (size_t i = trace.size_events(); i-- > 0;) {
+    if (trace.action[i] == Action::oom) return static_cast<uint32_t>(i);
+    if (trace.action[i] == Action::alloc) return std::nullopt;  // it went on
+  }
+  return std::nullopt;
+}
 
 Result<Diagnosis> diagnose(const Snapshot& snapshot, int32_t device, const WhyOptions& options) {
   return Diagnostician(snapshot, device, options).run();

@@ -68,17 +68,10 @@ class StateView {
     shown_.totals.peak_requested = verification_.replay->peak_requested().bytes;
   }
 
-  // Live right after the event?
-  [[nodiscard]] bool live(const Allocation& allocation) const {
-    if (allocation.size == 0) return false;
-    const bool begun = allocation.begin == kNoEvent || allocation.begin <= shown_.event;
-    return begun && (allocation.free_completed == kNoEvent || allocation.free_completed > shown_.event);
-  }
-
   void collect() {
     std::unordered_map<uint64_t, ShowRow> groups;
     for (const Allocation& allocation : timeline_.allocations) {
-      if (!live(allocation)) continue;
+      if (!is_live_after(allocation, shown_.event)) continue;
       shown_.totals.active += allocation.size;
       shown_.totals.requested += allocation.requested;
       if (allocation.free_requested == kNoEvent || allocation.free_requested > shown_.event) {

@@ -33,6 +33,12 @@ struct Allocation {
   StackId stack = StackId::none;
 };
 
+// Is it live, or pending, right after the event? What the replay could not place (size 0) never is.
+[[nodiscard]] inline bool is_live_after(const Allocation& allocation, uint32_t event) {
+  const bool begun = allocation.begin == kNoEvent || allocation.begin <= event;
+  return allocation.size != 0 && begun && (allocation.free_completed == kNoEvent || allocation.free_completed > event);
+}
+
 enum class StartState : uint8_t { allocated, pending, free, unmapped };
 
 struct StartBlock {
