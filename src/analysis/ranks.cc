@@ -208,12 +208,14 @@ int64_t peak_of(const Rank& rank) { return rank.facts.peak_allocated_bytes; }
 
 // A rank that died, or whose history is shorter than the others', peaks lower for that reason alone: it is no measure.
 std::vector<size_t> whole_members(const std::vector<Rank>& ranks, const std::vector<size_t>& members) {
-  int64_t most_events = 0;
-  for (size_t member : members) most_events = std::max(most_events, ranks[member].facts.events);
+  std::vector<int64_t> events;
+  for (size_t member : members) events.push_back(ranks[member].facts.events);
+  std::sort(events.begin(), events.end());
+  const int64_t usual = events[(events.size() - 1) / 2];
   std::vector<size_t> whole;
   for (size_t member : members) {
     const RankFacts& facts = ranks[member].facts;
-    if (!facts.failed && facts.complete && facts.events * 10 >= most_events * 9) whole.push_back(member);
+    if (!facts.failed && facts.complete && facts.events * 10 >= usual * 9) whole.push_back(member);
   }
   return whole.empty() ? members : whole;
 }

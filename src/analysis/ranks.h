@@ -48,7 +48,7 @@ struct RankFacts {
 [[nodiscard]] RankFacts look_at_rank(const Verification& verification);
 
 struct Rank {
-  std::string label;  // "3", "node 1 rank 3", "3 (device 1)"; a file's name where it tells no rank
+  std::string label;  // the job where several lie together; the file's name where it tells no rank; else empty
   std::string path;
   std::optional<int64_t> node;
   std::optional<int64_t> rank;

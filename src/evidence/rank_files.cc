@@ -116,12 +116,28 @@ std::string without_numbers(const std::string& path) {
   return text;
 }
 
-// The folders above the one that names the rank, without numbers and words of failure: what tells jobs apart.
+// How many folders stand above the part of the path that names the rank?
+size_t folders_above_rank(const std::vector<std::string>& parts) {
+  size_t count = 0;
+  while (count + 1 < parts.size() && !number_behind(parts[count], "rank")) ++count;
+  return count;
+}
+
+std::string folders_text(const std::string& path) {
+  const size_t count = folders_above_rank(parts_of(path));
+  fs::path folders;
+  const fs::path whole(path);
+  fs::path::iterator part = whole.begin();
+  for (size_t i = 0; i < count; ++i, ++part) folders /= *part;
+  return folders.string();
+}
+
+// Those folders without numbers and words of failure: what tells jobs apart.
 std::string job_of(const std::string& path) {
-  const std::vector<std::string> parts = parts_of(path);
   std::string job;
+  std::vector<std::string> parts = parts_of(path);
+  parts.resize(folders_above_rank(parts));
   for (const std::string& part : parts) {
-    if (number_behind(part, "rank") || &part == &parts.back()) break;
     std::string text = without_numbers(part);
     for (std::string_view word : kFailureWords) {
       if (const size_t at = text.find(word); at != std::string::npos) text.erase(at, word.size());
@@ -249,13 +265,12 @@ RankFiles choose_rank_files(const std::vector<std::string>& paths) {
   leave_aside(result, "older-snapshots", older, older_example,
               "a rank counts once, with the snapshot of its failure or its last one");
   const bool several = !result.files.empty() && result.files.front().job != result.files.back().job;
+  for (RankFile& file : result.files) file.job = several ? folders_text(file.path) : "";
   if (several) {
     result.caveats.push_back(Caveat{.code = "several-jobs",
                                     .text = "the folders look like several jobs' (" + result.files.front().job + ", " +
                                             result.files.back().job + "); name one of them to compare its ranks alone",
                                     .source = CaveatSource::recording});
-  } else {
-    for (RankFile& file : result.files) file.job.clear();
   }
   return result;
 }
