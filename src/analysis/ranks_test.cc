@@ -34,9 +34,7 @@ TEST(Designs, OfReplicasWithMoreOrFewerPlacesAreOne) {
   EXPECT_TRUE(is_same_design(kReplica, design({1})));
 }
 
-TEST(Designs, WithPlacesOfTheirOwnOnBothSidesAreTwo) {
-  EXPECT_FALSE(is_same_design(design({1, 2}), design({2, 3})));
-}
+TEST(Designs, WithPlacesOfTheirOwnOnBothSidesAreTwo) { EXPECT_FALSE(is_same_design(design({1, 2}), design({2, 3}))); }
 
 TEST(Designs, ThatKeepOtherSizesAreTwo) {
   EXPECT_FALSE(is_same_design(design({1}, {10, 11, 12, 13}), design({1}, {20, 21, 22, 23})));

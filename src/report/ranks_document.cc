@@ -23,8 +23,8 @@ std::string clock_text(int64_t time_us) {
   const Time time{std::chrono::microseconds(time_us)};
   const std::chrono::hh_mm_ss clock{
       std::chrono::floor<std::chrono::milliseconds>(time - std::chrono::floor<std::chrono::days>(time))};
-  return fmt::format("{:02}:{:02}:{:02}.{:03}", clock.hours().count(), clock.minutes().count(),
-                     clock.seconds().count(), clock.subseconds().count());
+  return fmt::format("{:02}:{:02}:{:02}.{:03}", clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
+                     clock.subseconds().count());
 }
 
 // "2026-11-28 12:03:04.123 UTC".
