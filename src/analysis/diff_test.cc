@@ -71,7 +71,7 @@ TEST(MatchSites, PairsFilesOfOneNameByTheirFolders) {
 }
 
 TEST(MatchSites, SumsUpWhateverMatches) {
-  const std::vector<LiveSite> a = {site("a.py", "f", 1, 5), site("b.py", "g", 1, 6), LiveSite{.bytes = 7, .count = 1}};
+  const std::vector<LiveSite> a = {site("a.py", "f", 1, 5), site("b.py", "g", 1, 6), site("", "", 0, 7)};
   const std::vector<LiveSite> b = {site("a.py", "f", 2, 50), site("c.py", "h", 1, 60)};
   int64_t bytes_a = 0;
   int64_t bytes_b = 0;

@@ -243,6 +243,7 @@ std::string overview(const std::vector<Command>& commands) {
     text +=
         "\nI have ...\n"
         "  a snapshot (torch.cuda.memory._dump_snapshot)   oomscope why oom.pickle\n"
+        "  a folder with the snapshots of all ranks        oomscope why ranks/\n"
         "  no snapshot yet: before training, in Python\n"
         "      torch.cuda.memory._record_memory_history()\n"
         "    and after the failure\n"

@@ -118,9 +118,10 @@ std::string without_numbers(const std::string& path) {
 
 // How many folders stand above the part of the path that names the rank?
 size_t folders_above_rank(const std::vector<std::string>& parts) {
-  size_t count = 0;
-  while (count + 1 < parts.size() && !number_behind(parts[count], "rank")) ++count;
-  return count;
+  for (size_t i = parts.size(); i-- > 0;) {
+    if (number_behind(parts[i], "rank")) return i;
+  }
+  return parts.empty() ? 0 : parts.size() - 1;
 }
 
 std::string folders_text(const std::string& path) {

@@ -86,6 +86,12 @@ TEST(ChooseRankFiles, KeepsJobsApart) {
   EXPECT_EQ(ranks.caveats[0].code, "several-jobs");
 }
 
+TEST(ChooseRankFiles, TakesAFolderWithARankInItsNameForAJob) {
+  EXPECT_EQ(chosen({"ema_on_rank0/rank1.pickle", "plain/rank1.pickle"}).size(), 2U);
+  EXPECT_EQ(chosen({"rank0/memory/rank0.pickle", "rank1/memory/rank1.pickle"}).size(), 2U);
+  EXPECT_TRUE(choose_rank_files({"rank0/memory/rank0.pickle", "rank1/memory/rank1.pickle"}).caveats.empty());
+}
+
 TEST(ChooseRankFiles, LeavesFilesWithoutRankAside) {
   const RankFiles ranks = choose_rank_files({"rank0.pickle", "rank1.pickle", "snapshot.pickle"});
   EXPECT_EQ(ranks.files.size(), 2U);

@@ -102,8 +102,15 @@ class RanksWriter {
 
   [[nodiscard]] std::vector<std::string> outlier_texts() const {
     std::vector<std::string> texts;
-    for (const Outlier& outlier : comparison_.outliers) {
-      if (texts.size() == kMostOutliers) break;
+    if (const std::optional<size_t> low = failed_below_others()) {
+      const size_t typical = comparison_.groups[*comparison_.group_of[*low]].typical;
+      texts.push_back(words(Phrase{.key = "ranks.failed-below", .values = {}}
+                                .with("reserved", format_bytes(ranks_[*low].facts.peak_reserved_bytes))
+                                .with("typical", label(typical))
+                                .with("typical_reserved", format_bytes(ranks_[typical].facts.peak_reserved_bytes))));
+    }
+    for (size_t i = 0; i < comparison_.outliers.size() && i < kMostOutliers; ++i) {
+      const Outlier& outlier = comparison_.outliers[i];
       const SiteDifference most = outlier.sites.empty() ? SiteDifference{} : outlier.sites.front();
       const char* key = outlier.bytes > 0 ? "ranks.outlier.above" : "ranks.outlier.below";
       texts.push_back(words(Phrase{.key = key, .values = {}}
@@ -113,10 +120,21 @@ class RanksWriter {
                                 .with("site", site_name(most.site))
                                 .with("site_bytes", format_bytes_signed(most.bytes))));
     }
-    if (!texts.empty() || !comparison_.highest_peak) return texts;
+    const int64_t readable = static_cast<int64_t>(ranks_.size()) - comparison_.unreadable;
+    if (!texts.empty() || readable < 2) return texts;
     const bool alone = std::all_of(comparison_.groups.begin(), comparison_.groups.end(),
                                    [](const RankGroup& group) { return group.members.size() < 2; });
     return {words(alone ? "ranks.outlier.alone" : "ranks.outlier.none")};
+  }
+
+  // The chosen rank, if it was refused what others of its group got: its limit is lower, or its card is shared.
+  [[nodiscard]] std::optional<size_t> failed_below_others() const {
+    if (comparison_.failed == 0 || !comparison_.chosen) return std::nullopt;
+    const RankFacts& facts = ranks_[*comparison_.chosen].facts;
+    const RankGroup& group = comparison_.groups[*comparison_.group_of[*comparison_.chosen]];
+    const bool is_below =
+        facts.peak_reserved_bytes + facts.request_bytes <= ranks_[group.typical].facts.peak_reserved_bytes;
+    return is_below ? comparison_.chosen : std::nullopt;
   }
 
   // "0-3, 5" where members are plain ranks; else their labels.
@@ -200,13 +218,13 @@ class RanksWriter {
     if (!facts.failed) return words(facts.complete ? "ranks.result.done" : "ranks.result.cut");
     const char* key = facts.failed_at_us > 0 ? "ranks.result.failed-at" : "ranks.result.failed";
     return words(Phrase{.key = key, .values = {}}
-                     .with("bytes", format_bytes(facts.request_bytes))
+                     .with("bytes", format_mib(facts.request_bytes))
                      .with("time", clock_text(facts.failed_at_us)));
   }
 
   [[nodiscard]] Table ranks_table() const {
     Table table{.title = words("ranks.ranks.title"),
-                .columns = {{.header = words("ranks.ranks.rank"), .may_shrink = true},
+                .columns = {{.header = words("ranks.ranks.rank"), .may_shrink = true, .keep = Keep::tail},
                             {.header = words("ranks.groups.group"), .align = Align::right},
                             {.header = words("ranks.ranks.allocated"), .align = Align::right},
                             {.header = words("ranks.ranks.reserved"), .align = Align::right},
@@ -247,10 +265,11 @@ class RanksWriter {
   [[nodiscard]] Row rank_row(size_t rank) const {
     const RankFacts& facts = ranks_[rank].facts;
     const std::optional<size_t> group = comparison_.group_of[rank];
-    if (!group) return Row{.cells = {label(rank), "", "", "", "", result_text(ranks_[rank])}, .style = Style::yellow};
+    if (!group)
+      return Row{.cells = {short_label(rank), "", "", "", "", result_text(ranks_[rank])}, .style = Style::yellow};
     const RankFacts& typical = ranks_[comparison_.groups[*group].typical].facts;
     const int64_t against = facts.peak_allocated_bytes - typical.peak_allocated_bytes;
-    return Row{.cells = {label(rank), fmt::format("{}", *group + 1), format_mib(facts.peak_allocated_bytes),
+    return Row{.cells = {short_label(rank), fmt::format("{}", *group + 1), format_mib(facts.peak_allocated_bytes),
                          format_mib(facts.peak_reserved_bytes), format_mib_signed(against), result_text(ranks_[rank])},
                .style = facts.failed ? Style::red : Style::plain};
   }
