@@ -15,12 +15,15 @@
 // count, and where a recording starts in mid-life only those that recur: what a short history missed proves nothing.
 //
 // The same program with another model (other widths, same lines) is caught by what the setup keeps, which no batch
-// changes: with hardly any (place, size) in common it is another design. Without frames only sizes are left to compare.
+// changes: with hardly any (place, size) in common it is another design. So are two middle stages of different depth:
+// they keep the same things in other numbers. Replicas that share out their optimizer's state differ in the numbers of
+// that alone, and a copy of the weights is made elsewhere. Without frames only sizes are left to compare.
 //
 // Cost: linear in events for each rank; pairs of groups afterwards, of which there are few.
 #include "analysis/ranks.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>
@@ -38,6 +41,7 @@ constexpr int64_t kTriflePart = 4096;    // a path counts if one of its requests
 constexpr int64_t kKeptAtLeast = 65536;  // bytes; smaller kept blocks are scalars and counters
 constexpr size_t kFewestKept = 3;        // below, what is kept says nothing
 constexpr size_t kKeptInCommon = 5;      // at least one in so many must be equal
+constexpr size_t kOfFour = 3;            // three in four of the common ones in other numbers: another depth
 constexpr int64_t kOutlierPart = 50;     // 2 % of the group's typical peak ...
 constexpr int64_t kOutlierSpreads = 4;   // ... and four times the median distance from it
 
@@ -51,10 +55,22 @@ bool is_part(const std::vector<uint64_t>& part, const std::vector<uint64_t>& who
   return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }
 
-size_t common_count(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
-  std::vector<uint64_t> common;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(common));
-  return common.size();
+struct Common {
+  size_t all = 0;
+  size_t unequal = 0;  // in number
+};
+
+Common common_of(const std::vector<KeptBlocks>& a, const std::vector<KeptBlocks>& b) {
+  Common common;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i].what != b[j].what) {
+      (a[i].what < b[j].what ? i : j) += 1;
+      continue;
+    }
+    common.all += 1;
+    common.unequal += a[i++].count != b[j++].count ? 1 : 0;
+  }
+  return common;
 }
 
 uint64_t kept_hash(uint64_t path, int64_t requested) {
@@ -70,7 +86,12 @@ struct PathUse {
 
 Design design_of(const Verification& verification, int64_t peak_bytes) {
   const Timeline& timeline = verification.timeline;
-  Design design{.from_start = !timeline.starts_mid_life, .paths = {}, .large = {}, .recurring = {}, .kept = {}};
+  Design design{.from_start = !timeline.starts_mid_life,
+                .paths = {},
+                .large = {},
+                .recurring = {},
+                .kept = {},
+                .ended_early = false};
   std::unordered_map<StackId, uint64_t> path_of;
   std::unordered_map<uint64_t, PathUse> uses;
   std::vector<uint64_t> paths;  // by allocation
@@ -93,18 +114,19 @@ Design design_of(const Verification& verification, int64_t peak_bytes) {
     design.large.push_back(path);
     if (use.recurs) design.recurring.push_back(path);
   }
+  std::map<uint64_t, int64_t> kept;
   for (size_t i = 0; i < paths.size(); ++i) {
     const Allocation& allocation = timeline.allocations[i];
     if (allocation.requested < kKeptAtLeast) continue;
     const bool is_ghost = allocation.begin == kNoEvent;
     const bool is_setup = !is_ghost && paths[i] != 0 && !uses[paths[i]].recurs;
     const bool is_kept = allocation.free_requested == kNoEvent && (is_ghost || is_setup);
-    if (is_kept || !has_frames) design.kept.push_back(kept_hash(is_ghost ? 0 : paths[i], allocation.requested));
+    if (is_kept || !has_frames) kept[kept_hash(is_ghost ? 0 : paths[i], allocation.requested)] += 1;
   }
+  for (const auto& [what, count] : kept) design.kept.push_back({.what = what, .count = count});
   sort_unique(design.paths);
   sort_unique(design.large);
   sort_unique(design.recurring);
-  sort_unique(design.kept);
   return design;
 }
 
@@ -117,7 +139,10 @@ bool has_own_places(const Design& a, const Design& b) {
 bool keeps_alike(const Design& a, const Design& b) {
   const size_t fewer = std::min(a.kept.size(), b.kept.size());
   if (fewer < kFewestKept || a.from_start != b.from_start) return true;
-  return common_count(a.kept, b.kept) * kKeptInCommon >= fewer;
+  const Common common = common_of(a.kept, b.kept);
+  if (common.all * kKeptInCommon < fewer) return false;
+  const bool other_depth = common.all >= kFewestKept && common.unequal * 4 > common.all * kOfFour;
+  return !other_depth || a.ended_early || b.ended_early;
 }
 
 enum class Relation : uint8_t { equal, first_has_more, second_has_more, different };
@@ -312,6 +337,7 @@ RankFacts look_at_rank(const Verification& verification) {
     facts.sites.push_back({.text = site_text(site), .bytes = site.bytes, .user_code = site.user_code});
   }
   facts.design = design_of(verification, facts.peak_allocated_bytes);
+  facts.design.ended_early = facts.failed || !facts.complete;
   return facts;
 }
 

@@ -15,13 +15,20 @@
 
 namespace oomscope {
 
+// Blocks that the setup left, of one size and from one place.
+struct KeptBlocks {
+  uint64_t what = 0;  // path and size as a hash
+  int64_t count = 0;
+};
+
 // What a rank does, apart from how much: the places that it asks from, and what it keeps.
 struct Design {
   bool from_start = false;          // the recording shows the setup too
   std::vector<uint64_t> paths;      // request_path of each request, ascending
   std::vector<uint64_t> large;      // of those that ask for more than a trifle
   std::vector<uint64_t> recurring;  // of `large`: freed and asked for again, so part of a step
-  std::vector<uint64_t> kept;       // path and size of what the setup left, as hashes
+  std::vector<KeptBlocks> kept;     // ascending
+  bool ended_early = false;         // it ran out of memory, or the file was cut: what it kept is only a part
 };
 
 struct RankSite {

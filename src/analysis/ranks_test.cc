@@ -8,8 +8,13 @@
 namespace oomscope {
 namespace {
 
-Design design(std::vector<uint64_t> places, std::vector<uint64_t> kept = {}) {
-  return Design{.from_start = true, .paths = places, .large = places, .recurring = places, .kept = std::move(kept)};
+Design design(std::vector<uint64_t> places, std::vector<KeptBlocks> kept = {}) {
+  return Design{.from_start = true,
+                .paths = places,
+                .large = places,
+                .recurring = places,
+                .kept = std::move(kept),
+                .ended_early = false};
 }
 
 Rank rank(int64_t number, const Design& design, int64_t peak_bytes) {
@@ -37,8 +42,21 @@ TEST(Designs, OfReplicasWithMoreOrFewerPlacesAreOne) {
 TEST(Designs, WithPlacesOfTheirOwnOnBothSidesAreTwo) { EXPECT_FALSE(is_same_design(design({1, 2}), design({2, 3}))); }
 
 TEST(Designs, ThatKeepOtherSizesAreTwo) {
-  EXPECT_FALSE(is_same_design(design({1}, {10, 11, 12, 13}), design({1}, {20, 21, 22, 23})));
-  EXPECT_TRUE(is_same_design(design({1}, {10, 11, 12, 13}), design({1}, {10, 21, 22, 23})));
+  EXPECT_FALSE(is_same_design(design({1}, {{10, 1}, {11, 1}, {12, 1}}), design({1}, {{20, 1}, {21, 1}, {22, 1}})));
+  EXPECT_TRUE(is_same_design(design({1}, {{10, 1}, {11, 1}, {12, 1}}), design({1}, {{10, 1}, {21, 1}, {22, 1}})));
+}
+
+TEST(Designs, OfAnotherDepthAreTwo) {
+  const Design eight = design({1}, {{10, 8}, {11, 8}, {12, 16}, {13, 16}});
+  Design seven = design({1}, {{10, 7}, {11, 7}, {12, 14}, {13, 14}});
+  EXPECT_FALSE(is_same_design(eight, seven));
+  seven.ended_early = true;  // it died while it was built
+  EXPECT_TRUE(is_same_design(eight, seven));
+}
+
+TEST(Designs, ThatShareOutTheOptimizersStateAreOne) {
+  EXPECT_TRUE(is_same_design(design({1}, {{10, 8}, {11, 8}, {20, 3}, {21, 3}, {30, 3}, {31, 3}}),
+                             design({1}, {{10, 8}, {11, 8}, {20, 5}, {21, 5}, {30, 5}, {31, 5}})));
 }
 
 TEST(Designs, OfHistoriesFromMidLifeAreToldByWhatRecurs) {

@@ -294,7 +294,7 @@ Result<RankFiles> find_rank_files(const std::string& folder) {
     }
     if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
     std::error_code unknown;
-    if (is_snapshot_name(entry->path().string()) && !entry->is_directory(unknown)) {
+    if (is_snapshot_name(entry->path().string()) && entry->is_regular_file(unknown)) {
       paths.push_back(entry->path().string());
     }
   }

@@ -122,6 +122,7 @@ class DiffWriter {
     DiffRow unchanged;
     int64_t others = 0;
     int64_t same = 0;
+    int64_t moved = 0;
     const DiffRow* unattributed = nullptr;
     for (const DiffRow& row : diff_.rows) {
       if (row.site.empty()) {
@@ -129,6 +130,7 @@ class DiffWriter {
       } else if (row.delta() == 0) {
         add(row, unchanged);
         same += 1;
+        moved += row.moved() ? 1 : 0;
       } else if (static_cast<int64_t>(table.rows.size()) < std::max<int64_t>(top, 1)) {
         table.rows.push_back(numbers_row(row.bytes_a, row.bytes_b, row.site));
       } else {
@@ -137,7 +139,9 @@ class DiffWriter {
       }
     }
     if (others > 0) table.rows.push_back(counted_row(rest, "diff.rows.others", others));
-    if (same > 0) table.rows.push_back(counted_row(unchanged, "diff.rows.unchanged", same));
+    if (same > 0) {
+      table.rows.push_back(counted_row(unchanged, moved > 0 ? "diff.rows.moved" : "diff.rows.unchanged", same, moved));
+    }
     if (unattributed != nullptr) {
       table.rows.push_back(numbers_row(unattributed->bytes_a, unattributed->bytes_b, words("diff.unattributed")));
     }
@@ -145,9 +149,11 @@ class DiffWriter {
     return table;
   }
 
-  [[nodiscard]] Row counted_row(const DiffRow& sum, const char* key, int64_t count) const {
-    return numbers_row(sum.bytes_a, sum.bytes_b,
-                       words(Phrase{.key = key, .values = {}}.with("count", format_count(count))), Style::dim);
+  [[nodiscard]] Row counted_row(const DiffRow& sum, const char* key, int64_t count, int64_t moved = 0) const {
+    return numbers_row(
+        sum.bytes_a, sum.bytes_b,
+        words(Phrase{.key = key, .values = {}}.with("count", format_count(count)).with("moved", format_count(moved))),
+        Style::dim);
   }
 
   const Diff& diff_;
