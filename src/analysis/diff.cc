@@ -141,13 +141,6 @@ Result<Shown> state_at(const Verification& verification, const DiffMoment& momen
   return shown;
 }
 
-void add_caveats(const Caveats& from, const char* side, Caveats& to) {
-  for (Caveat caveat : from) {
-    caveat.text = std::string(side) + ": " + caveat.text;
-    to.push_back(std::move(caveat));
-  }
-}
-
 }  // namespace
 
 Result<uint32_t> peak_of_step(const Verification& verification, int64_t step) {
@@ -175,8 +168,6 @@ Result<Diff> find_differences(const Verification& a, const Verification& b, cons
   OOM_TRY(diff.b, state_at(b, moment));
   diff.rows = match_sites(live_sites(a, diff.a.event), live_sites(b, diff.b.event));
   diff.settings = setting_differences(a, b);
-  add_caveats(diff.a.caveats, "A", diff.caveats);
-  add_caveats(diff.b.caveats, "B", diff.caveats);
   return diff;
 }
 

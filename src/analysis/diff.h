@@ -46,7 +46,6 @@ struct Diff {
   Shown b;
   std::vector<DiffRow> rows;  // the user's own code first, then by size of the difference; sum to the active bytes
   std::vector<SettingDifference> settings;
-  Caveats caveats;
 };
 
 // Errors: no-oom-event, steps-unknown, step-not-found.

@@ -37,6 +37,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   OOM_TRY([[maybe_unused]] const Done at, read_moment(raw.at, diff.at));
   OOM_TRY([[maybe_unused]] const Done top, read_number("--top", raw.top, diff.top));
   OOM_TRY([[maybe_unused]] const Done device, read_device(raw.device, diff.a.device));
+  OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, diff.language));
   diff.b.device = diff.a.device;
   return Done{};
 }
@@ -46,7 +47,7 @@ Result<int> run(const Options& options, Output& output) {
   OOM_TRY(const LoadedRecording a, load_recording(arguments.a));
   OOM_TRY(const LoadedRecording b, load_recording(arguments.b));
   OOM_TRY(const Diff diff, find_differences(*a.verification, *b.verification, arguments.at));
-  Document document = diff_document(diff, arguments.a.path, arguments.b.path, arguments.top, Language::english);
+  Document document = diff_document(diff, arguments.a.path, arguments.b.path, arguments.top, arguments.language);
   for (Section& section : document.sections) output.add(std::move(section));
   output.payload() = std::move(document.payload);
   if (!a.snapshot->complete || !b.snapshot->complete) output.set_incomplete();
@@ -64,7 +65,9 @@ Command diff_command() {
                   {"B", "", "the recording after", &RawOptions::path_b},
                   {"--at", "WHEN", "peak (default), end, oom, or step N: the peak of that step", &RawOptions::at},
                   {"--top", "N", "rows before the rest is one row (default 15)", &RawOptions::top},
-                  {"--device", "N", "the device, where snapshots hold several", &RawOptions::device}},
+                  {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
+                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
+                   &RawOptions::language}},
       .finish = finish,
       .run = run};
 }

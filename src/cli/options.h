@@ -63,6 +63,7 @@ struct DiffArguments {
   SnapshotArguments a;
   SnapshotArguments b;
   DiffMoment at;
+  Language language = Language::english;
   int64_t top = 15;  // rows shown before "[N others]"
 };
 

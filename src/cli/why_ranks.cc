@@ -85,25 +85,19 @@ void add_rank_caveats(RanksReport& report) {
     }
     if (++errors > kMostErrors) continue;
     report.caveats.push_back(Caveat{.code = "rank-unreadable",
-                                    .text = rank.path + ": " + rank.error->what +
-                                            "; it is not compared, and may have "
-                                            "failed before the others",
+                                    .values = {{"file", rank.path}, {"error", rank.error->what}},
                                     .source = CaveatSource::recording});
   }
   if (errors > kMostErrors) {
-    report.caveats.push_back(Caveat{.code = "rank-unreadable",
-                                    .text = std::to_string(errors - kMostErrors) + " more could not be read either",
+    report.caveats.push_back(Caveat{.code = "more-ranks-unreadable",
+                                    .values = {{"count", std::to_string(errors - kMostErrors)}},
                                     .source = CaveatSource::recording});
   }
   if (inexact) {
-    report.caveats.push_back(Caveat{.code = "ranks-not-exact",
-                                    .text = "not every rank was replayed exactly; \"exact\" in --json says which",
-                                    .source = CaveatSource::model});
+    report.caveats.push_back(Caveat{.code = "ranks-not-exact", .values = {}, .source = CaveatSource::model});
   }
   if (any_node && report.comparison.failed > 1) {
-    report.caveats.push_back(Caveat{.code = "clocks-of-nodes",
-                                    .text = "which failed first is by the clocks of their machines, which may differ",
-                                    .source = CaveatSource::recording});
+    report.caveats.push_back(Caveat{.code = "clocks-of-nodes", .values = {}, .source = CaveatSource::recording});
   }
 }
 
@@ -117,7 +111,7 @@ Result<Done> explain_ranks(const RankFiles& files, const WhyArguments& arguments
   report.comparison = compare_ranks(report.ranks);
   if (!report.comparison.chosen) return *report.ranks.front().error;
   add_rank_caveats(report);
-  for (Section& section : ranks_sections(report, Language::english)) output.add(std::move(section));
+  for (Section& section : ranks_sections(report, arguments.language)) output.add(std::move(section));
   const Rank& chosen = report.ranks[*report.comparison.chosen];
   WhyArguments alone = arguments;
   alone.device = chosen.facts.device;

@@ -159,12 +159,11 @@ struct ByRank {
   }
 };
 
-void leave_aside(RankFiles& result, const char* code, size_t count, const std::string& example, const char* why) {
+void leave_aside(RankFiles& result, const char* code, size_t count, const std::string& example) {
   if (count == 0) return;
-  result.caveats.push_back(Caveat{
-      .code = code,
-      .text = fmt::format("{} {} left aside ({}): {}", count, count == 1 ? "file was" : "files were", example, why),
-      .source = CaveatSource::recording});
+  result.caveats.push_back(Caveat{.code = code,
+                                  .values = {{"count", std::to_string(count)}, {"example", example}},
+                                  .source = CaveatSource::recording});
 }
 
 // The numbers at the ends of names count only if no name says "rank" and all are alike but for them.
@@ -262,15 +261,13 @@ RankFiles choose_rank_files(const std::vector<std::string>& paths) {
     if (file.is_oom >= last->is_oom) std::swap(*last, file);  // the failure's, else the last by name
     older_example = file.path;
   }
-  leave_aside(result, "files-without-rank", unnumbered, unnumbered_example, "their names tell no rank, others' do");
-  leave_aside(result, "older-snapshots", older, older_example,
-              "a rank counts once, with the snapshot of its failure or its last one");
+  leave_aside(result, "files-without-rank", unnumbered, unnumbered_example);
+  leave_aside(result, "older-snapshots", older, older_example);
   const bool several = !result.files.empty() && result.files.front().job != result.files.back().job;
   for (RankFile& file : result.files) file.job = several ? folders_text(file.path) : "";
   if (several) {
     result.caveats.push_back(Caveat{.code = "several-jobs",
-                                    .text = "the folders look like several jobs' (" + result.files.front().job + ", " +
-                                            result.files.back().job + "); name one of them to compare its ranks alone",
+                                    .values = {{"first", result.files.front().job}, {"last", result.files.back().job}},
                                     .source = CaveatSource::recording});
   }
   return result;

@@ -44,13 +44,21 @@ class DiffWriter {
     }
     all.push_back({.body = totals_table(), .joined = false});
     all.push_back({.body = rows_table(top), .joined = false});
-    if (!diff_.caveats.empty()) all.push_back({.body = CaveatList{.caveats = diff_.caveats}, .joined = false});
+    add_caveats("diff.trust-a", diff_.a.caveats, all);
+    add_caveats("diff.trust-b", diff_.b.caveats, all);
     return all;
   }
 
  private:
   [[nodiscard]] std::string words(const Phrase& phrase) const { return say(phrase, language_); }
   [[nodiscard]] std::string words(const char* key) const { return say(key, language_); }
+
+  void add_caveats(const char* title, const Caveats& caveats, std::vector<Section>& to) const {
+    if (caveats.empty()) return;
+    List list = caveat_list(caveats, language_);
+    list.title = words(title);
+    to.push_back({.body = std::move(list), .joined = false});
+  }
 
   [[nodiscard]] std::string name_of(const DiffRow& row) const {
     return row.site.empty() ? words("diff.unattributed") : row.site;
@@ -204,7 +212,7 @@ Json payload_of(const Diff& diff, const std::string& path_a, const std::string& 
                        {"peak_reserved", pair_json(a.peak_reserved, b.peak_reserved)}};
   payload["rows"] = Json::array();
   for (const DiffRow& row : diff.rows) payload["rows"].push_back(row_json(row));
-  payload["caveats"] = caveats_json(diff.caveats);
+  payload["caveats"] = {{"a", caveats_json(diff.a.caveats)}, {"b", caveats_json(diff.b.caveats)}};
   return payload;
 }
 

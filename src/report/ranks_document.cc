@@ -54,7 +54,7 @@ class RanksWriter {
       sections.push_back(Section{.body = sites_table(comparison_.outliers[i]), .joined = false});
     }
     if (!report_.caveats.empty()) {
-      sections.push_back(Section{.body = CaveatList{.caveats = report_.caveats}, .joined = false});
+      sections.push_back(Section{.body = caveat_list(report_.caveats, language_), .joined = false});
     }
     if (comparison_.chosen) {
       const std::string explained = words(Phrase{.key = "ranks.explained", .values = {}}
