@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "analysis/why.h"
 #include "base/bytes_text.h"
 #include "types/allocator_settings.h"
 
@@ -42,7 +41,7 @@ Phrase history_of(const Verification& verification) {
 
 Phrase outcome_of(const Verification& verification) {
   const Trace& trace = verification.timeline.trace();
-  const std::optional<uint32_t> failed = failing_event(trace);
+  const std::optional<uint32_t> failed = fatal_oom(trace);
   if (!failed) return Phrase{.key = "diff.value.not-failed", .values = {}};
   return Phrase{.key = "diff.value.failed", .values = {}}.with("bytes", format_bytes(trace.size[*failed]));
 }

@@ -31,7 +31,6 @@
 
 #include "analysis/sites.h"
 #include "analysis/user_code.h"
-#include "analysis/why.h"
 #include "model/timeline.h"
 
 namespace oomscope {
@@ -325,7 +324,7 @@ RankFacts look_at_rank(const Verification& verification) {
                   .peak_reserved_bytes = verification.replay->peak_reserved().bytes,
                   .sites = {},
                   .design = {}};
-  if (const std::optional<uint32_t> event = failing_event(trace)) {
+  if (const std::optional<uint32_t> event = fatal_oom(trace)) {
     facts.failed = true;
     facts.request_bytes = trace.size[*event];
     facts.failed_at_us = trace.time_us[*event];

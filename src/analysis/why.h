@@ -84,9 +84,6 @@ struct Changes {
   Phrase sentence;                // what would have made it fit, or how much less would do
 };
 
-// The last oom that the program did not survive: nothing was allocated after it.
-[[nodiscard]] std::optional<uint32_t> failing_event(const Trace& trace);
-
 // Error: gpu-too-small. A file without history gets a diagnosis of its segments.
 [[nodiscard]] Result<Diagnosis> diagnose(const Snapshot& snapshot, int32_t device, const WhyOptions& options);
 [[nodiscard]] Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options);

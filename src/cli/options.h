@@ -34,6 +34,8 @@ struct WhyArguments {
   std::optional<GpuMemory> gpu;      // the whole card
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
   Language language = Language::english;
+  bool explain = false;    // not evidence, but what is known
+  std::string explain_id;  // of a cause, remedy or claim; empty: the table of symptoms
 };
 
 struct ShowArguments {

@@ -174,7 +174,10 @@ Json pair_json(int64_t a, int64_t b) { return {{"a", a}, {"b", b}, {"delta", b -
 Json phrase_json(const Phrase& phrase) { return phrase.empty() ? Json(nullptr) : Json(say(phrase, Language::english)); }
 
 Json side_json(const Shown& shown, const std::string& path) {
-  return {{"file", path}, {"at", shown.at}, {"event", shown.event}, {"events", shown.totals.events}};
+  return {{"file", path},
+          {"at", shown.at},
+          {"event", shown.event == kNoEvent ? Json(nullptr) : Json(shown.event)},
+          {"events", shown.totals.events}};
 }
 
 Json row_json(const DiffRow& row) {
