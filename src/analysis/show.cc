@@ -70,25 +70,13 @@ class StateView {
     shown_.totals.peak_requested = verification_.replay->peak_requested().bytes;
   }
 
-  // Has `event` happened by then? kNoEvent never does, and before the first event nothing has.
-  [[nodiscard]] bool happened(uint32_t event) const {
-    return event != kNoEvent && shown_.event != kNoEvent && event <= shown_.event;
-  }
-
-  // Live right after the event?
-  [[nodiscard]] bool live(const Allocation& allocation) const {
-    if (allocation.size == 0) return false;
-    const bool begun = allocation.begin == kNoEvent || happened(allocation.begin);
-    return begun && !happened(allocation.free_completed);
-  }
-
   void collect() {
     std::unordered_map<uint64_t, ShowRow> groups;
     for (const Allocation& allocation : timeline_.allocations) {
-      if (!live(allocation)) continue;
+      if (!is_live_after(allocation, shown_.event)) continue;
       shown_.totals.active += allocation.size;
       shown_.totals.requested += allocation.requested;
-      if (!happened(allocation.free_requested)) {
+      if (!has_happened(allocation.free_requested, shown_.event)) {
         shown_.totals.allocated += allocation.size;
       }
       ShowRow& row = groups[key_of(allocation)];
@@ -154,7 +142,7 @@ class StateView {
       }
     }
     for (uint32_t event : timeline_.driver_events) {
-      if (!happened(event)) break;
+      if (!has_happened(event, shown_.event)) break;
       const Action action = trace_.action[event];
       if (action == Action::segment_alloc || action == Action::segment_map) reserved += trace_.size[event];
       if (action == Action::segment_free || action == Action::segment_unmap) reserved -= trace_.size[event];

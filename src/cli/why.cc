@@ -1,7 +1,10 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
+#include <filesystem>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
+#include "cli/why_ranks.h"
 #include "report/explain_document.h"
 #include "report/why_document.h"
 
@@ -56,6 +59,14 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
   return Done{};
 }
 
+// A file, or a folder of ranks.
+Result<Done> explain_path(const std::string& path, const WhyArguments& arguments, Output& output) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return explain(path, arguments, output);
+  OOM_TRY(const RankFiles files, find_rank_files(path));
+  return explain_ranks(files, arguments, explain, output);
+}
+
 Result<int> run_explain(const WhyArguments& arguments, Output& output) {
   Document document;
   if (arguments.explain_id.empty()) {
@@ -72,13 +83,18 @@ Result<int> run(const Options& options, Output& output) {
   const WhyArguments& arguments = options.why;
   if (arguments.explain) return run_explain(arguments, output);
   if (arguments.evidence.size() == 1) {
-    OOM_TRY([[maybe_unused]] const Done explained, explain(arguments.evidence.front(), arguments, output));
+    OOM_TRY([[maybe_unused]] const Done explained, explain_path(arguments.evidence.front(), arguments, output));
+    return 0;
+  }
+  if (look_like_ranks(arguments.evidence)) {
+    OOM_TRY([[maybe_unused]] const Done explained,
+            explain_ranks(choose_rank_files(arguments.evidence), arguments, explain, output));
     return 0;
   }
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& path : arguments.evidence) {
     output.add_sentence(path, Style::cyan);
-    OOM_TRY([[maybe_unused]] const Done explained, explain(path, arguments, output));
+    OOM_TRY([[maybe_unused]] const Done explained, explain_path(path, arguments, output));
     all.push_back(output.payload());
   }
   output.payload() = {{"schema", "oomscope.why-list/1"}, {"results", std::move(all)}};
@@ -91,9 +107,9 @@ Command why_command() {
   return Command{
       .name = "why",
       .summary = "why did it run out of memory, and what would have made it fit",
-      .examples = {"oomscope why oom.pickle", "oomscope why oom.pickle --gpu \"RTX 4090\"",
+      .examples = {"oomscope why oom.pickle", "oomscope why ranks/", "oomscope why oom.pickle --gpu \"RTX 4090\"",
                    "zstdcat oom.pickle.zst | oomscope why -", "oomscope why --explain graph-kept"},
-      .options = {{"EVIDENCE", "", "snapshots; - is standard input", &RawOptions::evidence},
+      .options = {{"EVIDENCE", "", "snapshots, or a folder of ranks; - is standard input", &RawOptions::evidence},
                   {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},

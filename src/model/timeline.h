@@ -35,6 +35,17 @@ struct Allocation {
   StackId stack = StackId::none;
 };
 
+// Has it happened by then? kNoEvent never does, and kNoEvent as `by` is the time before the first event.
+[[nodiscard]] inline bool has_happened(uint32_t event, uint32_t by) {
+  return event != kNoEvent && by != kNoEvent && event <= by;
+}
+
+// Is it live, or pending, right after the event? What the replay could not place (size 0) never is.
+[[nodiscard]] inline bool is_live_after(const Allocation& allocation, uint32_t event) {
+  const bool begun = allocation.begin == kNoEvent || has_happened(allocation.begin, event);
+  return allocation.size != 0 && begun && !has_happened(allocation.free_completed, event);
+}
+
 enum class StartState : uint8_t { allocated, pending, free, unmapped };
 
 struct StartBlock {
