@@ -27,7 +27,9 @@ class StateView {
                        : moment == Moment::oom ? "oom"
                                                : "event";
     shown_.at = events == 0 ? "end (no history)"
-                            : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
+                : shown_.event == kNoEvent
+                    ? fmt::format("{}, before the first of {} events", name, format_count(events))
+                    : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
     fill_peaks(events);
     collect();
     sum_reserved();
@@ -68,20 +70,13 @@ class StateView {
     shown_.totals.peak_requested = verification_.replay->peak_requested().bytes;
   }
 
-  // Live right after the event?
-  [[nodiscard]] bool live(const Allocation& allocation) const {
-    if (allocation.size == 0) return false;
-    const bool begun = allocation.begin == kNoEvent || allocation.begin <= shown_.event;
-    return begun && (allocation.free_completed == kNoEvent || allocation.free_completed > shown_.event);
-  }
-
   void collect() {
     std::unordered_map<uint64_t, ShowRow> groups;
     for (const Allocation& allocation : timeline_.allocations) {
-      if (!live(allocation)) continue;
+      if (!is_live_after(allocation, shown_.event)) continue;
       shown_.totals.active += allocation.size;
       shown_.totals.requested += allocation.requested;
-      if (allocation.free_requested == kNoEvent || allocation.free_requested > shown_.event) {
+      if (!has_happened(allocation.free_requested, shown_.event)) {
         shown_.totals.allocated += allocation.size;
       }
       ShowRow& row = groups[key_of(allocation)];
@@ -147,7 +142,7 @@ class StateView {
       }
     }
     for (uint32_t event : timeline_.driver_events) {
-      if (event > shown_.event) break;
+      if (!has_happened(event, shown_.event)) break;
       const Action action = trace_.action[event];
       if (action == Action::segment_alloc || action == Action::segment_map) reserved += trace_.size[event];
       if (action == Action::segment_free || action == Action::segment_unmap) reserved -= trace_.size[event];

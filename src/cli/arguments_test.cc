@@ -133,7 +133,7 @@ TEST(Arguments, SlipsNameTheNextStep) {
   EXPECT_EQ(message_of({"show", "a.pickle", "--at", "peek"}),
             "oomscope: --at: \"peek\" is none of peak, end, oom\n  did you mean --at peak?\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "b.pickle"}),
-            "oomscope: replay: takes one snapshot; \"b.pickle\" is one too many\n  oomscope replay --help\n");
+            "oomscope: replay: takes SNAPSHOT; \"b.pickle\" is one too many\n  oomscope replay --help\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "--cap", "20XB"}),
             "oomscope: --cap \"20XB\": unknown unit \"XB\"; the units are B, KiB, MiB, GiB and TiB\n"
             "  write it like 24GiB, 512M, 1.5GiB or 1048576 (bytes)\n");

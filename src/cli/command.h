@@ -15,6 +15,7 @@ namespace oomscope {
 // What an option's text is until it is checked: parse_arguments stores here, `finish` turns it into Options.
 struct RawOptions {
   std::string path;
+  std::string path_b;
   std::vector<std::string> evidence;
   std::string device;
   std::string rules;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/diff.h"
 #include "analysis/show.h"
 #include "types/gpu_names.h"
 #include "words/words.h"
@@ -60,6 +61,14 @@ struct ReplayArguments {
   bool smallest_cap = false;
 };
 
+struct DiffArguments {
+  SnapshotArguments a;
+  SnapshotArguments b;
+  DiffMoment at;
+  Language language = Language::english;
+  int64_t top = 15;  // rows shown before "[N others]"
+};
+
 // One of them is meant: the one of the command that was given.
 struct Options {
   GlobalOptions global;
@@ -67,6 +76,7 @@ struct Options {
   ShowArguments show;
   VerifyArguments verify;
   ReplayArguments replay;
+  DiffArguments diff;
 };
 
 }  // namespace oomscope

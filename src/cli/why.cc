@@ -1,16 +1,13 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 
 #include "analysis/rules/rule.h"
 #include "analysis/text_facts.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
-#include "evidence/evidence_file.h"
-#include "evidence/text/text_reader.h"
+#include "cli/why_evidence.h"
+#include "cli/why_ranks.h"
 #include "report/explain_document.h"
 #include "report/text_document.h"
 #include "report/why_document.h"
@@ -43,58 +40,6 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_gpu(raw.gpu, options.why.gpu);
 }
 
-std::string shown_name(const std::string& path) { return path == "-" ? "standard input" : path; }
-
-// Evidence by what it is: snapshots with their paths, logs, and error lines typed as an argument.
-struct Given {
-  std::vector<std::pair<std::string, Snapshot>> snapshots;
-  std::vector<TextEvidence> logs;
-};
-
-bool looks_like_file_name(std::string_view word) {
-  for (std::string_view ending :
-       {".log", ".txt", ".out", ".err", ".pickle", ".pkl", ".json", ".zst", ".gz", ".xz", ".html"}) {
-    if (word.ends_with(ending)) return true;
-  }
-  return false;
-}
-
-// A word that is no file and holds a message that we know is the message itself; a mistyped path is not.
-bool is_typed_message(const std::string& word) {
-  const bool has_blank = word.find_first_of(" \n") != std::string::npos;
-  return has_blank && access(word.c_str(), F_OK) != 0 && !looks_like_file_name(word) && looks_like_message(word);
-}
-
-Result<Given> read_all(const std::vector<std::string>& evidence) {
-  Given given;
-  for (const std::string& word : evidence) {
-    if (is_typed_message(word)) {
-      given.logs.push_back(read_text(word, "argument"));
-      continue;
-    }
-    if (word == "-" && isatty(STDIN_FILENO) == 1)
-      std::fputs("Paste the log or the error line, then press Ctrl-D.\n", stderr);
-    Result<EvidenceFile> file = read_evidence_file(word == "-" ? "/dev/stdin" : word, shown_name(word));
-    if (!file) return at_its_name(file.error(), word);
-    if (TextEvidence* text = std::get_if<TextEvidence>(&*file)) {
-      given.logs.push_back(std::move(*text));
-    } else {
-      given.snapshots.emplace_back(word, with_all_traces(std::move(std::get<Snapshot>(*file))));
-    }
-  }
-  return given;
-}
-
-std::vector<Finding> find_all(const CaseFacts& facts) {
-  std::vector<Finding> all;
-  for (const Cause& cause : causes()) {
-    for (Finding& finding : cause.find(facts)) all.push_back(std::move(finding));
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Finding& a, const Finding& b) { return a.confidence < b.confidence; });
-  return all;
-}
-
 Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
                               Output& output) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
@@ -118,40 +63,17 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   return diagnosis.kind;
 }
 
-void explain_logs(const TextFacts& facts, const WhyArguments& arguments, Output& output) {
-  const std::vector<Finding> findings = find_all({.run = nullptr, .text = &facts});
-  for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));
-  output.payload() = text_payload(facts, findings);
-  if (facts.failure == nullptr) output.set_incomplete();
+Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+  OOM_TRY(const Snapshot snapshot, load_snapshot(path));
+  OOM_TRY([[maybe_unused]] const Kind kind, explain_snapshot(path, snapshot, arguments, output));
+  return Done{};
 }
 
-// One verdict: the snapshot is exact about the GPU; a log alone knows of the host. Where both tell of the GPU the
-// snapshot's kind stands, with the log's phase and figures beside it.
-Result<Done> explain_together(const std::string& path, const Snapshot& snapshot, TextFacts& facts,
-                              const WhyArguments& arguments, Output& output) {
-  OOM_TRY(const Kind kind, explain_snapshot(path, snapshot, arguments, output));
-  nlohmann::ordered_json payload = std::move(output.payload());
-  const bool log_decides = log_outweighs_snapshot(facts, kind);
-  if (log_decides) {
-    facts.caveats.push_back(
-        Caveat{"text-and-snapshot-differ",
-               {{"log", std::string(name_of(facts.kind))}, {"snapshot", std::string(name_of(kind))}},
-               CaveatSource::model});
-  }
-  explain_logs(facts, arguments, output);
-  nlohmann::ordered_json log = std::move(output.payload());
-  if (log_decides) {
-    payload["kind"] = log["kind"];
-    payload["confidence"] = log["confidence"];
-  }
-  if (!log_decides && facts.failure != nullptr && facts.kind != kind) payload["also"].push_back(log["kind"]);
-  payload["also"].insert(payload["also"].end(), log["also"].begin(), log["also"].end());
-  payload["phase"] = log["phase"];
-  payload["findings"].insert(payload["findings"].end(), log["findings"].begin(), log["findings"].end());
-  payload["caveats"].insert(payload["caveats"].end(), log["caveats"].begin(), log["caveats"].end());
-  payload["log"] = std::move(log);
-  output.payload() = std::move(payload);
-  return Done{};
+// A file, or a folder of ranks.
+Result<Done> explain_path(const std::string& path, const WhyArguments& arguments, Output& output) {
+  if (!is_folder(path)) return explain(path, arguments, output);
+  OOM_TRY(const RankFiles files, find_rank_files(path));
+  return explain_ranks(files, arguments, explain, output);
 }
 
 Result<int> run_explain(const WhyArguments& arguments, Output& output) {
@@ -166,35 +88,86 @@ Result<int> run_explain(const WhyArguments& arguments, Output& output) {
   return 0;
 }
 
+std::vector<Finding> findings_of(const TextFacts& facts) {
+  std::vector<Finding> all;
+  for (const Cause& cause : causes()) {
+    for (Finding& finding : cause.find({.run = nullptr, .text = &facts})) all.push_back(std::move(finding));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Finding& a, const Finding& b) { return a.confidence < b.confidence; });
+  return all;
+}
+
+void explain_logs(const TextFacts& facts, const WhyArguments& arguments, Output& output) {
+  const std::vector<Finding> findings = findings_of(facts);
+  for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));
+  output.payload() = text_payload(facts, findings);
+  if (facts.failure == nullptr) output.set_incomplete();
+}
+
+// Snapshots by their paths: one, the ranks of one job, or several that have nothing to do with each other.
+Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyArguments& arguments, Output& output) {
+  if (paths.size() == 1) return explain_path(paths.front(), arguments, output);
+  if (look_like_ranks(paths)) return explain_ranks(choose_rank_files(paths), arguments, explain, output);
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string& path : paths) {
+    output.add_sentence(path, Style::cyan);
+    OOM_TRY([[maybe_unused]] const Done explained, explain_path(path, arguments, output));
+    all.push_back(output.payload());
+  }
+  output.payload() = {{"schema", "oomscope.why-list/1"}, {"results", std::move(all)}};
+  return Done{};
+}
+
+// One verdict of both: a snapshot is exact about the GPU, a log alone knows of the host. Where nothing failed in the
+// snapshot the log decides; else its phase and figures stand beside the snapshot's kind.
+void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArguments& arguments, Output& output) {
+  nlohmann::ordered_json payload = std::move(output.payload());
+  const bool log_decides = snapshot && log_outweighs_snapshot(facts, *snapshot);
+  const bool differs = snapshot && facts.failure != nullptr && facts.kind != *snapshot;
+  if (differs) {
+    facts.caveats.push_back(
+        Caveat{"text-and-snapshot-differ",
+               {{"log", std::string(name_of(facts.kind))}, {"snapshot", std::string(name_of(*snapshot))}},
+               CaveatSource::model});
+  }
+  explain_logs(facts, arguments, output);
+  nlohmann::ordered_json log = std::move(output.payload());
+  if (log_decides) {
+    payload["kind"] = log["kind"];
+    payload["confidence"] = log["confidence"];
+  } else if (differs) {
+    payload["also"].push_back(log["kind"]);
+  }
+  if (snapshot) {
+    if (!log["phase"].is_null()) payload["phase"] = log["phase"];
+    for (const char* list : {"also", "findings", "caveats"})
+      payload[list].insert(payload[list].end(), log[list].begin(), log[list].end());
+  }
+  payload["log"] = std::move(log);
+  output.payload() = std::move(payload);
+}
+
 Result<int> run(const Options& options, Output& output) {
   const WhyArguments& arguments = options.why;
   if (arguments.explain) return run_explain(arguments, output);
-  OOM_TRY(const Given given, read_all(arguments.evidence));
+  OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence));
   TextFacts facts = find_text_facts(given.logs);
-  if (given.snapshots.empty()) {
+  std::optional<Kind> kind;
+  if (given.piped) {
+    OOM_TRY(kind, explain_snapshot("-", *given.piped, arguments, output));
+  } else if (given.snapshots.size() == 1 && !given.logs.empty() && !is_folder(given.snapshots.front())) {
+    OOM_TRY(const Snapshot snapshot, load_snapshot(given.snapshots.front()));
+    OOM_TRY(kind, explain_snapshot(given.snapshots.front(), snapshot, arguments, output));
+  } else if (!given.snapshots.empty()) {
+    OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
+  }
+  if (given.logs.empty()) return 0;
+  if (given.snapshots.empty() && !given.piped) {
     explain_logs(facts, arguments, output);
-    return 0;
+  } else {
+    explain_beside(facts, kind, arguments, output);
   }
-  if (given.snapshots.size() == 1) {
-    const auto& [path, snapshot] = given.snapshots.front();
-    if (given.logs.empty()) {
-      OOM_TRY([[maybe_unused]] const Kind kind, explain_snapshot(path, snapshot, arguments, output));
-    } else {
-      OOM_TRY([[maybe_unused]] const Done done, explain_together(path, snapshot, facts, arguments, output));
-    }
-    return 0;
-  }
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const auto& [path, snapshot] : given.snapshots) {
-    output.add_sentence(path, Style::cyan);
-    OOM_TRY([[maybe_unused]] const Kind kind, explain_snapshot(path, snapshot, arguments, output));
-    all.push_back(std::move(output.payload()));
-  }
-  if (!given.logs.empty()) {
-    explain_logs(facts, arguments, output);
-    all.push_back(std::move(output.payload()));
-  }
-  output.payload() = {{"schema", "oomscope.why-list/1"}, {"results", std::move(all)}};
   return 0;
 }
 
@@ -206,8 +179,10 @@ Command why_command() {
       .summary = "why did it run out of memory, and what would have made it fit",
       .examples = {"oomscope why train.log", "oomscope why 'CUDA out of memory. Tried to allocate ...'",
                    "oomscope why oom.pickle --gpu \"RTX 4090\"", "oomscope why train.log oom.pickle",
-                   "zstdcat oom.pickle.zst | oomscope why -", "oomscope why --explain graph-kept"},
-      .options = {{"EVIDENCE", "", "logs, error lines, snapshots; - is standard input", &RawOptions::evidence},
+                   "oomscope why ranks/", "zstdcat oom.pickle.zst | oomscope why -",
+                   "oomscope why --explain graph-kept"},
+      .options = {{"EVIDENCE", "", "logs, error lines, snapshots, a folder of ranks; - is standard input",
+                   &RawOptions::evidence},
                   {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},

@@ -25,23 +25,36 @@ bool looks_like_text(std::span<const uint8_t> front) {
            head.starts_with("<head") || head.starts_with("<!--"));
 }
 
-}  // namespace
-
-Result<EvidenceFile> read_evidence_file(const std::string& path, const std::string& name) {
-  OOM_TRY(std::unique_ptr<ByteSource> source, open_file_source(path));
-  constexpr int kMostLayers = 4;  // packed in a packed file ...: more is a trap
+// Unpacks `source` and says whether text comes out. Packed more than kMostLayers times over is left to the snapshot
+// reader, which refuses it.
+Result<bool> unpack_to_text(std::unique_ptr<ByteSource>& source) {
+  constexpr int kMostLayers = 4;
   for (int layer = 0; layer < kMostLayers; ++layer) {
     OOM_TRY(const std::vector<uint8_t> front, peek_source(source));
     const Packing packing = packing_of(front);
-    if (packing == Packing::none && looks_like_text(front)) {
-      OOM_TRY(TextEvidence text, read_text_source(std::move(source), name));
-      return EvidenceFile(std::move(text));
-    }
-    if (packing == Packing::none) break;
+    if (packing == Packing::none) return looks_like_text(front);
     OOM_TRY(source, unpacking_source(packing, std::move(source)));
   }
-  OOM_TRY(Snapshot snapshot, read_snapshot_source(std::move(source), name));
-  return EvidenceFile(std::move(snapshot));
+  return false;
+}
+
+}  // namespace
+
+Result<bool> is_text_file(const std::string& path) {
+  OOM_TRY(std::unique_ptr<ByteSource> source, open_file_source(path));
+  Result<bool> is_text = unpack_to_text(source);
+  return is_text ? *is_text : false;  // what cannot be unpacked is for the snapshot reader to refuse
+}
+
+Result<EvidenceFile> read_evidence_file(const std::string& path, const std::string& name) {
+  OOM_TRY(std::unique_ptr<ByteSource> source, open_file_source(path));
+  OOM_TRY(const bool is_text, unpack_to_text(source));
+  if (!is_text) {
+    OOM_TRY(Snapshot snapshot, read_snapshot_source(std::move(source), name));
+    return EvidenceFile(std::move(snapshot));
+  }
+  OOM_TRY(TextEvidence text, read_text_source(std::move(source), name));
+  return EvidenceFile(std::move(text));
 }
 
 }  // namespace oomscope

@@ -8,7 +8,10 @@ Remedy bucket_view() {
   return {.id = "bucket-view",
           .page = "capacity",
           .effect = Effect::figures,
-          .applies = is_training_case,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return is_training_case(circumstances) && may_have_several_cards(circumstances);
+              },
           .snippets =
               [](const Circumstances&) {
                 return python(R"(model = DistributedDataParallel(model, gradient_as_bucket_view=True))");

@@ -14,10 +14,13 @@ Remedy larger_shm() {
                        circumstances.kind == Kind::dataloader_worker_killed;
               },
           .snippets =
-              [](const Circumstances&) {
-                return bash(R"(docker run --shm-size=16g IMAGE
-# Kubernetes: an emptyDir volume with medium: Memory, mounted at /dev/shm
-# without a container: mount -o remount,size=16G /dev/shm)");
+              [](const Circumstances& circumstances) {
+                const std::string in_container =
+                    "docker run --shm-size=16g IMAGE\n# Kubernetes: an emptyDir volume with medium: Memory, mounted at "
+                    "/dev/shm";
+                return bash(circumstances.is_container
+                                ? in_container
+                                : in_container + "\n# without a container: mount -o remount,size=16G /dev/shm");
               }};
 }
 

@@ -8,7 +8,10 @@ Remedy other_gpu() {
   return {.id = "other-gpu",
           .page = "other-memory-on-card",
           .effect = Effect::figures,
-          .applies = is_gpu_case,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return is_gpu_case(circumstances) && may_have_several_cards(circumstances);
+              },
           .snippets = [](const Circumstances&) { return environment("CUDA_VISIBLE_DEVICES", "1"); }};
 }
 

@@ -100,6 +100,10 @@ TEST(ChangesOf, LeavesOutWhatCannotHelpHere) {
   EXPECT_EQ(changes.front().remedy, "fused-optimizer");
 }
 
+TEST(ChangesOf, OneCardHasNobodyToShareWith) {
+  EXPECT_TRUE(changes_of({"sharding", "model-parallel", "other-gpu"}, {.visible_devices = 1}).empty());
+}
+
 TEST(ChangeOf, ShowsLinesForThePlaceOfTheCase) {
   const Remedy& setting = *find_remedy("allocator-setting");
   EXPECT_EQ(change_of(setting, {.is_notebook = true}).commands.front(),

@@ -109,6 +109,10 @@ bool is_loader_case(const Circumstances& circumstances) {
          circumstances.kind == Kind::fd_exhausted;
 }
 
+bool may_have_several_cards(const Circumstances& circumstances) {
+  return circumstances.visible_devices.value_or(2) > 1;
+}
+
 bool is_among(Phase phase, std::initializer_list<Phase> phases) {
   return phase == Phase::unknown || std::find(phases.begin(), phases.end(), phase) != phases.end();
 }

@@ -30,6 +30,7 @@ namespace oomscope {
 [[nodiscard]] bool is_training_case(const Circumstances& circumstances);  // such a case while training
 [[nodiscard]] bool is_host_case(const Circumstances& circumstances);      // the machine's or container's memory
 [[nodiscard]] bool is_loader_case(const Circumstances& circumstances);    // host memory, shared memory, descriptors
+[[nodiscard]] bool may_have_several_cards(const Circumstances& circumstances);
 [[nodiscard]] bool is_among(Phase phase, std::initializer_list<Phase> phases);  // or not known
 [[nodiscard]] bool is_any_case(const Circumstances& circumstances);
 

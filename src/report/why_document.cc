@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
+#include "report/show_document.h"
 
 namespace oomscope {
 namespace {
@@ -226,7 +227,7 @@ Json finding_json(const Diagnosis& diagnosis, const Changes& changes, const Swee
                   {"claim", english_sentence(diagnosis, changes)},
                   {"bytes", instant.failed ? instant.request_bytes : instant.allocated_bytes},
                   {"confidence", std::string(name_of(diagnosis.confidence))},
-                  {"instant", {{"event", instant.event}, {"failed", instant.failed}}},
+                  {"instant", {{"event", event_json(instant.event)}, {"failed", instant.failed}}},
                   {"evidence", Json::array({proof_text(verification), say(diagnosis.trust, Language::english)})}};
   finding["change"] = nullptr;
   finding["predicted"] = nullptr;
