@@ -452,6 +452,15 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
   return facts;
 }
 
+// Every kind of a full GPU is the same failure, of which the snapshot knows more.
+bool log_agrees_with_snapshot(const TextFacts& facts, Kind snapshot) {
+  const auto is_gpu = [](Kind kind) {
+    return kind == Kind::gpu_oom || kind == Kind::gpu_oom_capacity || kind == Kind::gpu_oom_fragmentation ||
+           kind == Kind::gpu_oom_other_process || kind == Kind::gpu_oom_first_alloc_or_context;
+  };
+  return facts.failure == nullptr || facts.kind == snapshot || (is_gpu(facts.kind) && is_gpu(snapshot));
+}
+
 bool log_outweighs_snapshot(const TextFacts& facts, Kind snapshot) {
   if (facts.failure == nullptr || facts.kind == snapshot) return false;
   return snapshot == Kind::no_failure;

@@ -54,6 +54,7 @@ struct TextFacts {
 
 // Whether the log's failure is the verdict beside a snapshot of this kind: the snapshot is exact about its own failure,
 // but it knows nothing of the host, and a snapshot without a failure nothing of the end.
+[[nodiscard]] bool log_agrees_with_snapshot(const TextFacts& facts, Kind snapshot);
 [[nodiscard]] bool log_outweighs_snapshot(const TextFacts& facts, Kind snapshot);
 
 // What the program was doing by its frames and its progress; see text_phase.cc.

@@ -98,8 +98,8 @@ std::vector<Finding> findings_of(const TextFacts& facts) {
   return all;
 }
 
-void explain_logs(const TextFacts& facts, const WhyArguments& arguments, Output& output) {
-  const std::vector<Finding> findings = findings_of(facts);
+void explain_logs(const TextFacts& facts, const std::vector<Finding>& findings, const WhyArguments& arguments,
+                  Output& output) {
   for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));
   output.payload() = text_payload(facts, findings);
   if (facts.failure == nullptr) output.set_incomplete();
@@ -120,18 +120,20 @@ Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyA
 }
 
 // One verdict of both: a snapshot is exact about the GPU, a log alone knows of the host. Where nothing failed in the
-// snapshot the log decides; else its phase and figures stand beside the snapshot's kind.
+// snapshot the log decides; where both tell of one failure the snapshot's findings stand alone, with the log's phase
+// and figures beside them.
 void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArguments& arguments, Output& output) {
   nlohmann::ordered_json payload = std::move(output.payload());
   const bool log_decides = snapshot && log_outweighs_snapshot(facts, *snapshot);
-  const bool differs = snapshot && facts.failure != nullptr && facts.kind != *snapshot;
+  const bool differs = snapshot && !log_agrees_with_snapshot(facts, *snapshot);
   if (differs) {
     facts.caveats.push_back(
         Caveat{"text-and-snapshot-differ",
                {{"log", std::string(name_of(facts.kind))}, {"snapshot", std::string(name_of(*snapshot))}},
                CaveatSource::model});
   }
-  explain_logs(facts, arguments, output);
+  const bool is_settled = snapshot && *snapshot != Kind::no_failure && !differs;
+  explain_logs(facts, is_settled ? std::vector<Finding>{} : findings_of(facts), arguments, output);
   nlohmann::ordered_json log = std::move(output.payload());
   if (log_decides) {
     payload["kind"] = log["kind"];
@@ -141,7 +143,8 @@ void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArg
   }
   if (snapshot) {
     if (!log["phase"].is_null()) payload["phase"] = log["phase"];
-    for (const char* list : {"also", "findings", "caveats"})
+    if (!is_settled) payload["also"].insert(payload["also"].end(), log["also"].begin(), log["also"].end());
+    for (const char* list : {"findings", "caveats"})
       payload[list].insert(payload[list].end(), log[list].begin(), log[list].end());
   }
   payload["log"] = std::move(log);
@@ -164,7 +167,7 @@ Result<int> run(const Options& options, Output& output) {
   }
   if (given.logs.empty()) return 0;
   if (given.snapshots.empty() && !given.piped) {
-    explain_logs(facts, arguments, output);
+    explain_logs(facts, findings_of(facts), arguments, output);
   } else {
     explain_beside(facts, kind, arguments, output);
   }

@@ -62,6 +62,23 @@ Result<Done> take_log(const std::string& path, GivenEvidence& given) {
   return Done{};
 }
 
+// A folder of logs in which nothing is said of memory is a folder without snapshots.
+Result<Done> take_folder(const std::string& folder, GivenEvidence& given) {
+  GivenEvidence inside;
+  for (const std::string& log : logs_of_folder(folder)) {
+    OOM_TRY([[maybe_unused]] const Done done, take_log(log, inside));
+  }
+  const bool tells = std::any_of(inside.logs.begin(), inside.logs.end(), [](const TextEvidence& log) {
+    return !log.messages.empty() || !log.summaries.empty();
+  });
+  if (!tells) {
+    given.snapshots.push_back(folder);
+    return Done{};
+  }
+  for (TextEvidence& log : inside.logs) given.logs.push_back(std::move(log));
+  return Done{};
+}
+
 }  // namespace
 
 bool is_folder(const std::string& path) {
@@ -77,11 +94,7 @@ Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words) {
     } else if (word == "-") {
       OOM_TRY([[maybe_unused]] const Done done, take_piped(given));
     } else if (is_folder(word)) {
-      const std::vector<std::string> logs = logs_of_folder(word);
-      if (logs.empty()) given.snapshots.push_back(word);
-      for (const std::string& log : logs) {
-        OOM_TRY([[maybe_unused]] const Done done, take_log(log, given));
-      }
+      OOM_TRY([[maybe_unused]] const Done done, take_folder(word, given));
     } else {
       OOM_TRY(const bool is_text, is_text_file(word));
       if (!is_text) {
