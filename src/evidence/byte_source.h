@@ -26,6 +26,9 @@ enum class Packing : uint8_t { none, gzip, zstd, xz };
 [[nodiscard]] Packing packing_of(std::span<const uint8_t> first_bytes);
 Result<std::unique_ptr<ByteSource>> unpacking_source(Packing packing, std::unique_ptr<ByteSource> packed);
 
+// Whether the first bytes are those of a web page.
+[[nodiscard]] bool looks_like_page(std::span<const uint8_t> front);
+
 // Finds the first base64 text that starts as a pickle does, between quotes, and gives what it encodes. That is how
 // torch/cuda/_memory_viz.py (_format_viz) puts a snapshot into a page. Gives nothing if the page has none.
 std::unique_ptr<ByteSource> html_pickle_source(std::unique_ptr<ByteSource> page);

@@ -16,13 +16,7 @@ bool looks_like_text(std::span<const uint8_t> front) {
   const bool is_utf16 = front.size() >= 2 && (front[0] ^ front[1]) == 1 && front[0] >= 0xFE;
   const auto controls = std::count_if(front.begin(), front.end(), [](uint8_t byte) { return byte < 8; });
   if (!is_utf16 && controls * 10 > static_cast<std::ptrdiff_t>(front.size())) return false;
-  std::string head;
-  for (uint8_t byte : front.first(std::min<size_t>(front.size(), 64))) {
-    if (byte > ' ' && byte < 0x80)
-      head += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : static_cast<char>(byte);
-  }
-  return !(head.starts_with("<!doctype") || head.starts_with("<html") || head.starts_with("<script") ||
-           head.starts_with("<head") || head.starts_with("<!--"));
+  return !looks_like_page(front);
 }
 
 // Unpacks `source` and says whether text comes out. Packed more than kMostLayers times over is left to the snapshot

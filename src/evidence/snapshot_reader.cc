@@ -18,17 +18,6 @@ namespace {
 
 bool looks_like_pickle(std::span<const uint8_t> front) { return !front.empty() && front[0] == 0x80; }
 
-bool looks_like_page(std::span<const uint8_t> front) {
-  size_t start = 0;
-  while (start < front.size() && (front[start] <= ' ' || front[start] >= 0x80)) ++start;
-  std::string head;
-  for (uint8_t byte : front.subspan(start, std::min<size_t>(front.size() - start, 16))) {
-    head += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : static_cast<char>(byte);
-  }
-  return head.starts_with("<!doctype") || head.starts_with("<html") || head.starts_with("<script") ||
-         head.starts_with("<!--") || head.starts_with("<head");
-}
-
 Error not_a_pickle(std::span<const uint8_t> front, const std::string& name) {
   std::string what = "not a pickle: a snapshot starts with byte 0x80";
   std::string hint = "write a snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")";
