@@ -80,7 +80,6 @@ struct StagedEvents {
   std::array<int64_t, kCapacity> size;
   std::array<int64_t, kCapacity> time_us;
   std::array<StackId, kCapacity> stack;
-  std::array<uint32_t, kCapacity> stream_index;  // all equal: see flush()
   size_t count = 0;
 };
 

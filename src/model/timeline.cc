@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "base/huge_pages.h"
 #include "model/address_map.h"
 #include "model/reconcile.h"
 #include "model/start_state.h"
@@ -26,8 +25,7 @@ class Pairing {
     const size_t events = trace_.size_events();
     constexpr size_t kRoomForGhosts = 4096;
     const auto allocs = static_cast<size_t>(std::count(trace_.action.begin(), trace_.action.end(), Action::alloc));
-    reserve_huge(timeline_.allocations, allocs + kRoomForGhosts);
-    reserve_huge(timeline_.allocation_of, events);
+    timeline_.allocations.reserve(allocs + kRoomForGhosts);
     timeline_.allocation_of.resize(events);
     for (size_t i = 0; i < events; ++i) {
       uint32_t id = kNoAllocation;
@@ -56,7 +54,7 @@ class Pairing {
                                                .begin = kNoEvent,
                                                .free_requested = kNoEvent,
                                                .free_completed = kNoEvent,
-                                               .stream_index = trace_.stream_index[event],
+                                               .stream_index = trace_.stream_index.at(event),
                                                .pool_index = 0,
                                                .stack = StackId::none});
     return id;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "types/ids.h"
 #include "types/snapshot.h"
 
@@ -57,8 +58,8 @@ struct Timeline {
   const Snapshot* snapshot = nullptr;  // must outlive the timeline
   int32_t device = 0;
   std::vector<PoolId> pools;  // pools[0] is the default pool
-  std::vector<Allocation> allocations;
-  std::vector<uint32_t> allocation_of;  // event -> allocation, kNoAllocation for driver events and orphans
+  HugeVector<Allocation> allocations;
+  HugeVector<uint32_t> allocation_of;   // event -> allocation, kNoAllocation for driver events and orphans
   std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
   std::vector<StartSegment> start;
   bool starts_mid_life = false;          // live blocks at the start
