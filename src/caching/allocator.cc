@@ -42,7 +42,7 @@ Block* CachingAllocator::malloc(int64_t requested, StreamId stream) {
   return allocate(request);
 }
 
-Block* CachingAllocator::malloc_in_pool(int64_t requested, StreamId stream, PoolId pool) {
+[[gnu::flatten]] Block* CachingAllocator::malloc_in_pool(int64_t requested, StreamId stream, PoolId pool) {
   if (requested <= 0 || requested >= kHugeRequest) {
     refusal_ = requested <= 0 ? Refusal::zero : Refusal::too_large;
     return nullptr;
@@ -295,9 +295,9 @@ void CachingAllocator::finish_free(Block* block) {
   if (block->size >= settings_.max_split_size_bytes) stats_.oversize_allocations.decrease(1);
 }
 
-void CachingAllocator::free(Block* block) {
+[[gnu::flatten]] void CachingAllocator::free(Block* block) {
   finish_free(block);
-  if (block->has_uses()) {
+  if (block->has_uses) {
     defer_or_queue(block);
   } else {
     give_back(block);
@@ -381,7 +381,7 @@ int64_t CachingAllocator::try_merge(Block& into, Block* neighbour) {
 }
 
 void CachingAllocator::insert_free(Block& block) {
-  block.gc_base = block.segment->pool->searches;
+  if (settings_.garbage_collection_threshold > 0) block.gc_base = block.segment->pool->searches;
   block.segment->blocks->free.insert(block);
 }
 
@@ -405,7 +405,12 @@ uint64_t CachingAllocator::block_order(const Segment& segment) {
 Block* CachingAllocator::new_block(Segment* segment, uint64_t address, int64_t size) {
   Block* block = nullptr;
   if (spare_blocks_.empty()) {
-    block = &arena_.emplace_back();
+    constexpr size_t kBlocksAtOnce = 256;
+    if (arena_used_ == kBlocksAtOnce || arena_.empty()) {
+      arena_.push_back(std::make_unique<Block[]>(kBlocksAtOnce));
+      arena_used_ = 0;
+    }
+    block = &arena_.back()[arena_used_++];
   } else {
     block = spare_blocks_.back();
     spare_blocks_.pop_back();
@@ -425,10 +430,7 @@ Block* CachingAllocator::new_block(Segment* segment, uint64_t address, int64_t s
   return block;
 }
 
-void CachingAllocator::delete_block(Block* block) {
-  block->stream_uses.reset();
-  spare_blocks_.push_back(block);
-}
+void CachingAllocator::delete_block(Block* block) { spare_blocks_.push_back(block); }
 
 Segment* CachingAllocator::new_segment(uint64_t address, int64_t size, StreamId stream, BlockPool* pool,
                                        bool expandable) {

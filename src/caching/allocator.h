@@ -208,7 +208,8 @@ class CachingAllocator {
   std::map<PoolId, PrivatePool> private_pools_;
   std::vector<Scope> scopes_;
 
-  std::deque<Block> arena_;
+  std::vector<std::unique_ptr<Block[]>> arena_;
+  size_t arena_used_ = 0;  // of the last piece
   std::vector<Block*> spare_blocks_;
   std::deque<Segment> segment_arena_;
   std::vector<Segment*> spare_segments_;

@@ -217,7 +217,9 @@ void EventTemplates::make_room(TraceBuilder& trace) {
     room_trace_ = &trace;
     room_offset_ = window_.offset();
   }
-  if (events + StagedEvents::kCapacity <= trace.capacity_events()) return;
+  const bool has_room = events + StagedEvents::kCapacity <= trace.capacity_events();
+  if (follow_) follow_(trace.trace(), !has_room);
+  if (has_room) return;
   constexpr size_t kMinSample = 1024;
   size_t wanted = events * 2 + 64;
   int64_t total_bytes = window_.size_hint_bytes();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct EventRow {
   bool has_pool = false;
   bool is_forced = false;
 };
+
+// Told of a trace that has grown or, `is_moving`, whose columns are about to move: see SnapshotReadOptions.
+using FollowTrace = std::function<void(const Trace& trace, bool is_moving)>;
 
 class TraceBuilder {
  public:

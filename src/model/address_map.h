@@ -27,16 +27,27 @@ class AddressMap {
     return slot.used ? &slot.value : nullptr;
   }
 
-  void set(uint64_t address, uint32_t value) {
-    Slot& slot = slots_[probe(address)];
-    if (!slot.used) {
-      slot.address = address;
-      slot.used = true;
-      slot.value = value;
-      if (++count_ * 2 > slots_.size()) grow();
-      return;
+  void set(uint64_t address, uint32_t value) { at(address, value) = value; }
+
+  // The value of `address`, set to `initial` if it never was. Good until the next address is new.
+  [[nodiscard]] uint32_t& at(uint64_t address, uint32_t initial) {
+    Slot* slot = &slots_[probe(address)];
+    if (slot->used) return slot->value;
+    if ((count_ + 1) * 2 > slots_.size()) {
+      grow();
+      slot = &slots_[probe(address)];
     }
-    slot.value = value;
+    ++count_;
+    *slot = Slot{.address = address, .value = initial, .used = true};
+    return slot->value;
+  }
+
+  // `visit` every value that was set.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const Slot& slot : slots_) {
+      if (slot.used) visit(slot.value);
+    }
   }
 
  private:

@@ -26,7 +26,7 @@ class Reconciler {
   void run() {
     if (!timeline_.snapshot->complete) return;  // what is missing at the end would all look lost
     find_live_at_end();
-    for (uint32_t id = 0; id < timeline_.allocations.size(); ++id) {
+    for (uint32_t id : timeline_.unfinished) {
       const Allocation& allocation = timeline_.allocations[id];
       if (is_ghost(allocation)) {
         ghosts_.push_back(id);

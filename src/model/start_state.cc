@@ -259,7 +259,7 @@ class StartRebuilder {
   };
 
   void collect_ghosts() {
-    for (uint32_t id = 0; id < timeline_.allocations.size(); ++id) {
+    for (uint32_t id : timeline_.unfinished) {
       Allocation& allocation = timeline_.allocations[id];
       if (allocation.begin != kNoEvent) continue;
       if (allocation.free_requested == kNoEvent && allocation.free_completed == kNoEvent) continue;  // tied elsewhere
@@ -278,7 +278,8 @@ class StartRebuilder {
         if (block.state != BlockState::inactive) live_at_end[block.address] = &block;
       }
     }
-    for (Allocation& allocation : timeline_.allocations) {
+    for (uint32_t id : timeline_.unfinished) {
+      Allocation& allocation = timeline_.allocations[id];
       if (allocation.free_completed != kNoEvent) continue;
       auto found = live_at_end.find(allocation.address);
       if (found == live_at_end.end()) continue;

@@ -34,6 +34,21 @@ struct Allocation {
   StackId stack = StackId::none;
 };
 
+// The event by which the recording knows of it first; kNoEvent if none does.
+[[nodiscard]] constexpr uint32_t first_event_of(const Allocation& allocation) {
+  if (allocation.begin != kNoEvent) return allocation.begin;
+  return allocation.free_requested != kNoEvent ? allocation.free_requested : allocation.free_completed;
+}
+
+// What pairing the events of a trace gives; the members are those of Timeline.
+struct Pairs {
+  HugeVector<Allocation> allocations;
+  HugeVector<uint32_t> allocation_of;
+  std::vector<uint32_t> driver_events;
+  std::vector<uint32_t> unfinished;  // ascending: allocations that lack one of their three events, few among many
+  int64_t orphan_frees = 0;
+};
+
 enum class StartState : uint8_t { allocated, pending, free, unmapped };
 
 struct StartBlock {
@@ -61,6 +76,7 @@ struct Timeline {
   HugeVector<Allocation> allocations;
   HugeVector<uint32_t> allocation_of;   // event -> allocation, kNoAllocation for driver events and orphans
   std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
+  std::vector<uint32_t> unfinished;     // see Pairs; allocations added later are not in it
   std::vector<StartSegment> start;
   bool starts_mid_life = false;          // live blocks at the start
   int64_t uncertain_ghosts = 0;          // live blocks of the start whose exact size nothing in the window shows
@@ -87,6 +103,9 @@ using RoundSize = std::function<int64_t(int64_t)>;
 // `device` is an index that devices_of() returned, or any ordinal whose trace exists.
 [[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
                                       const std::vector<PoolSpan>& pool_spans = {});
+// The same from pairs that were found before, of the same trace.
+[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
+                                      const std::vector<PoolSpan>& pool_spans, Pairs pairs);
 
 // Devices that have events, or, if none has, that have segments.
 [[nodiscard]] std::vector<int32_t> devices_of(const Snapshot& snapshot);

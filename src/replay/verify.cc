@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "model/pairing.h"
 #include "replay/final_state.h"
 #include "replay/pool_guess.h"
 #include "replay/recorded_device.h"
@@ -144,8 +146,8 @@ AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const Ru
 
 class Verifier {
  public:
-  Verifier(const Snapshot& snapshot, int32_t device, const VerifyOptions& options)
-      : snapshot_(snapshot), device_(device), options_(options) {}
+  Verifier(const Snapshot& snapshot, int32_t device, const VerifyOptions& options, std::optional<Pairs> pairs)
+      : snapshot_(snapshot), device_(device), options_(options), pairs_(std::move(pairs)) {}
 
   std::unique_ptr<Verification> run() {
     std::unique_ptr<Verification> best;
@@ -203,8 +205,10 @@ class Verifier {
     collection_range_.reset();
     const AllocatorSettings settings = settings_of(snapshot_, device_, rules, caveats);
     auto base = std::make_unique<Verification>();
+    if (!pairs_) pairs_ = pair_events(snapshot_.traces[static_cast<size_t>(device_)]);
     base->timeline = build_timeline(
-        snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); }, pools);
+        snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); }, pools,
+        *std::exchange(pairs_, std::nullopt));
     base->config = ReplayConfig{
         .rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
     base->caveats = caveats;
@@ -335,14 +339,16 @@ class Verifier {
   const Snapshot& snapshot_;
   int32_t device_;
   const VerifyOptions& options_;
+  std::optional<Pairs> pairs_;  // taken by the first try
   Pressure pressure_;
   std::optional<LimitRange> collection_range_;
 };
 
 }  // namespace
 
-std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device, const VerifyOptions& options) {
-  return Verifier(snapshot, device, options).run();
+std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device, const VerifyOptions& options,
+                                     std::optional<Pairs> pairs) {
+  return Verifier(snapshot, device, options, std::move(pairs)).run();
 }
 
 std::vector<std::string_view> equally_exact_rules(const Verification& verification) {
