@@ -6,7 +6,11 @@
 namespace oomscope {
 
 CachingAllocator::CachingAllocator(const RuleSet& rules, const AllocatorSettings& settings, Device& device)
-    : rules_(rules), settings_(settings), device_(device) {}
+    : rules_(rules),
+      settings_(settings),
+      has_divisions_(std::any_of(settings.roundup_power2_divisions.begin(), settings.roundup_power2_divisions.end(),
+                                 [](int64_t divisions) { return divisions > 0; })),
+      device_(device) {}
 
 CachingAllocator::~CachingAllocator() = default;
 
@@ -14,14 +18,13 @@ CachingAllocator::~CachingAllocator() = default;
 
 CachingAllocator::Request CachingAllocator::make_request(int64_t requested, StreamId stream, PrivatePool* owner,
                                                          bool suspended) {
-  const int64_t size = round_size(requested, settings_, rules_);
+  const int64_t size = has_divisions_ ? round_size(requested, settings_, rules_) : round_to_block(requested);
   BlockPool* pool =
       owner == nullptr ? (is_small(size) ? &small_ : &large_) : (is_small(size) ? &owner->small : &owner->large);
   const bool pool_allows =
       owner == nullptr || (rules_.private_expandable == PrivateExpandable::yes && !owner->custom_allocator);
   return Request{.requested = requested,
                  .size = size,
-                 .alloc_size = allocation_size(size, settings_),
                  .stream = stream,
                  .pool = pool,
                  .blocks = &pool->of(stream),
@@ -37,7 +40,7 @@ Block* CachingAllocator::malloc(int64_t requested, StreamId stream) {
   const Scope* scope = scope_for(stream);
   PrivatePool* owner = scope == nullptr ? nullptr : &private_pool(scope->pool);
   const bool suspended = suspended_now();
-  if (!suspended) process_events();
+  if (!suspended) poll_events();
   Request request = make_request(requested, stream, owner, suspended);
   return allocate(request);
 }
@@ -51,7 +54,7 @@ Block* CachingAllocator::malloc(int64_t requested, StreamId stream) {
   if (owner != nullptr && owner->use_count == 0) owner->use_count = 1;  // its scope is open again
   // A pool {k, 0} belongs to a graph capture; from 2.13 on only captures suspend.
   const bool suspended = owner != nullptr && (!rules_.only_capture_suspends || pool.first != 0);
-  if (!suspended) process_events();
+  if (!suspended) poll_events();
   Request request = make_request(requested, stream, owner, suspended);
   return allocate(request);
 }
@@ -182,22 +185,23 @@ Block* CachingAllocator::alloc_block(Request& request, bool is_retry) {
 
 // The limit is tested with the segment's size, even where expandable segments would map less.
 bool CachingAllocator::limit_allows(Request& request) {
-  if (limit_bytes_ && total_reserved_ + request.alloc_size > *limit_bytes_) return false;
+  const int64_t total = total_reserved_ + allocation_size(request.size, settings_);
+  if (limit_bytes_ && total > *limit_bytes_) return false;
   if (!rules_.preemptive_rejection || !settings_.throw_on_cudamalloc_oom) return true;
   const double cap = settings_.per_process_memory_fraction * static_cast<double>(device_.total_bytes());
-  if (static_cast<double>(total_reserved_ + request.alloc_size) <= cap) return true;
+  if (static_cast<double>(total) <= cap) return true;
   stats_.num_oom_rejections += 1;
   request.rejected = true;
   return false;
 }
 
 void CachingAllocator::note_refusal(const Request& request) {
-  const int64_t total = total_reserved_ + request.alloc_size;
+  const int64_t total = total_reserved_ + allocation_size(request.size, settings_);
   smallest_refused_ = std::min(smallest_refused_.value_or(total), total);
 }
 
 Block* CachingAllocator::alloc_from_device(Request& request) {
-  const int64_t size = request.alloc_size;
+  const int64_t size = allocation_size(request.size, settings_);
   const uint64_t address = device_.allocate(size, request.stream);
   if (address == 0) return nullptr;
   Segment* segment = new_segment(address, size, request.stream, request.pool, false);

@@ -132,8 +132,7 @@ class CachingAllocator {
  private:
   struct Request {
     int64_t requested;
-    int64_t size;        // rounded
-    int64_t alloc_size;  // what the driver would be asked for
+    int64_t size;  // rounded
     StreamId stream;
     BlockPool* pool;
     StreamBlocks* blocks;
@@ -171,13 +170,19 @@ class CachingAllocator {
   void delete_segment(Segment* segment);
   [[nodiscard]] uint64_t block_order(const Segment& segment);
   void finish_free(Block* block);
+  void poll_events() {
+    if (!deferred_.empty() || !events_.empty()) process_events();
+  }
   void process_events();
   void defer_or_queue(Block* block);
   [[nodiscard]] const Scope* scope_for(StreamId stream) const;
   [[nodiscard]] bool suspended_now() const;
 
   // reclaim.cc
-  [[nodiscard]] bool gc_active() const;
+  [[nodiscard]] bool gc_active() const {
+    if (settings_.garbage_collection_threshold <= 0.0 || !limit_bytes_) return false;
+    return !rules_.gc_needs_fraction_below_one || *limit_bytes_ < device_.total_bytes();
+  }
   void garbage_collect();
   bool release_available(Request& request);
   void release_cached_blocks(bool default_pool, std::optional<PoolId> only);
@@ -195,6 +200,7 @@ class CachingAllocator {
 
   RuleSet rules_;
   AllocatorSettings settings_;
+  bool has_divisions_;  // does settings_.roundup_power2_divisions change any size?
   Device& device_;
   std::optional<int64_t> limit_bytes_;
   int64_t total_reserved_ = 0;

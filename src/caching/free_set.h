@@ -39,6 +39,11 @@ class alignas(64) SizeClass {
   [[nodiscard]] Block* last() const { return has_rest() ? unconst(&*rest_->rbegin()) : front_[count_ - 1]; }
 
   void insert(Block& block) {
+    if (count_ == 0) {  // three of four
+      front_[0] = &block;
+      count_ = 1;
+      return;
+    }
     uint32_t place = count_;
     while (place > 0 && Less{}(block, *front_[place - 1])) --place;
     if (place == kFront || (place == count_ && has_rest() && !Less{}(block, *rest_->begin()))) {

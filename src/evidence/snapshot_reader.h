@@ -25,7 +25,7 @@ struct SnapshotReadOptions {
   // Called as the columns of a trace grow, so that work on them can begin while the rest is read. With `is_moving` they
   // are about to be moved elsewhere. Afterwards the trace is in Snapshot::traces with its columns where they were, but
   // events that make no sense have become Action::unknown.
-  FollowTrace follow;
+  FollowTrace follow = {};
 };
 
 Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options = {});

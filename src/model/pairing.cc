@@ -1,6 +1,7 @@
 #include "model/pairing.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace oomscope {
 
@@ -129,7 +130,8 @@ void Pairing::choose_by_size(uint32_t& current, int64_t size) {
   const uint32_t hidden = shadow->second;
   if (pairs_.allocations[hidden].requested != size) return;
   shadowed_.erase(shadow);
-  shadowed_[hidden] = current;
+  const auto [entry, is_new] = shadowed_.try_emplace(hidden, current);
+  if (!is_new) pairs_.unfinished.push_back(std::exchange(entry->second, current));  // three at one address: one is lost
   current = hidden;
 }
 

@@ -21,6 +21,7 @@
 #include "model/start_state.h"
 
 #include <algorithm>
+#include <bitset>
 #include <map>
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ namespace oomscope {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr size_t kNearBits = size_t{1} << 16;
 constexpr int64_t kSmallPage = 2 * kMiB;
 
 // A mapped stretch: an ordinary segment, or a run of pages of an expandable one.
@@ -331,10 +333,17 @@ class StartRebuilder {
       uncertain.emplace_back(address + static_cast<uint64_t>(allocation.size), ghost.allocation);
       if (allocation.free_completed != kNoEvent) last_event = std::max(last_event, allocation.free_completed);
     }
+    // Few events are near: most are told apart by the mebibyte that they lie in.
+    std::bitset<kNearBits> near;
+    for (const auto& [end, id] : uncertain) {
+      near.set((end / kMiB) % kNearBits);
+      near.set((end / kMiB + 1) % kNearBits);
+    }
     std::map<uint32_t, uint64_t> shown_end;
     for (uint32_t i = 0; i < last_event && i < trace_.size_events() && !uncertain.empty(); ++i) {
       if (trace_.action[i] != Action::alloc) continue;
       const uint64_t address = trace_.addr[i];
+      if (!near[(address / kMiB) % kNearBits]) continue;
       auto found = std::upper_bound(uncertain.begin(), uncertain.end(), std::pair(address, kNoEvent));
       if (found == uncertain.begin()) continue;
       --found;
