@@ -27,7 +27,9 @@ class StateView {
                        : moment == Moment::oom ? "oom"
                                                : "event";
     shown_.at = events == 0 ? "end (no history)"
-                            : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
+                : shown_.event == kNoEvent
+                    ? fmt::format("{}, before the first of {} events", name, format_count(events))
+                    : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
     fill_peaks(events);
     collect();
     sum_reserved();
@@ -68,11 +70,16 @@ class StateView {
     shown_.totals.peak_requested = verification_.replay->peak_requested().bytes;
   }
 
+  // Has `event` happened by then? kNoEvent never does, and before the first event nothing has.
+  [[nodiscard]] bool happened(uint32_t event) const {
+    return event != kNoEvent && shown_.event != kNoEvent && event <= shown_.event;
+  }
+
   // Live right after the event?
   [[nodiscard]] bool live(const Allocation& allocation) const {
     if (allocation.size == 0) return false;
-    const bool begun = allocation.begin == kNoEvent || allocation.begin <= shown_.event;
-    return begun && (allocation.free_completed == kNoEvent || allocation.free_completed > shown_.event);
+    const bool begun = allocation.begin == kNoEvent || happened(allocation.begin);
+    return begun && !happened(allocation.free_completed);
   }
 
   void collect() {
@@ -81,7 +88,7 @@ class StateView {
       if (!live(allocation)) continue;
       shown_.totals.active += allocation.size;
       shown_.totals.requested += allocation.requested;
-      if (allocation.free_requested == kNoEvent || allocation.free_requested > shown_.event) {
+      if (!happened(allocation.free_requested)) {
         shown_.totals.allocated += allocation.size;
       }
       ShowRow& row = groups[key_of(allocation)];
@@ -147,7 +154,7 @@ class StateView {
       }
     }
     for (uint32_t event : timeline_.driver_events) {
-      if (event > shown_.event) break;
+      if (!happened(event)) break;
       const Action action = trace_.action[event];
       if (action == Action::segment_alloc || action == Action::segment_map) reserved += trace_.size[event];
       if (action == Action::segment_free || action == Action::segment_unmap) reserved -= trace_.size[event];

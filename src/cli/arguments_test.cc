@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/bytes_text.h"
 #include "cli/commands.h"
 #include "cli/error_text.h"
@@ -94,6 +96,25 @@ TEST(Arguments, SizesAndCardsBecomeValues) {
   EXPECT_EQ(replay->options.replay.cap_bytes, 20 * kGiB);
   EXPECT_EQ(replay->options.replay.gpu->name, "RTX 4090");
   EXPECT_EQ(replay->options.replay.snapshot.device, 1);
+}
+
+TEST(Arguments, LanguageIsTheOptionsElseTheLocales) {
+  unsetenv("LC_ALL");
+  unsetenv("LC_MESSAGES");
+  setenv("LANG", "zh_CN.UTF-8", 1);
+  EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::chinese);
+  EXPECT_EQ(parse({"why", "x", "--lang", "en"})->options.why.language, Language::english);
+  setenv("LC_ALL", "zh_CN.GB18030", 1);
+  EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::english);
+  setenv("LC_ALL", "fr_FR.UTF-8", 1);
+  EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::english);
+  EXPECT_NE(message_of({"why", "x", "--lang", "fr"}).find("none of en, zh"), std::string::npos);
+}
+
+TEST(Arguments, ExplainTakesOneIdOrNone) {
+  EXPECT_EQ(parse({"why", "--explain", "graph-kept"})->options.why.explain_id, "graph-kept");
+  EXPECT_EQ(parse({"why", "--explain"}, /*piped=*/true)->options.why.explain_id, "");
+  EXPECT_NE(message_of({"why", "--explain", "a", "b"}).find("takes one ID"), std::string::npos);
 }
 
 TEST(Arguments, ShowTakesAMomentOrAnEvent) {

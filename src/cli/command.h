@@ -26,6 +26,8 @@ struct RawOptions {
   std::string by;
   std::string top;
   std::string stats;
+  std::string language;
+  bool explain = false;
   bool sweep = false;
   bool smallest_cap = false;
 };

@@ -10,6 +10,7 @@
 
 #include "analysis/show.h"
 #include "types/gpu_names.h"
+#include "words/words.h"
 
 namespace oomscope {
 
@@ -31,6 +32,9 @@ struct WhyArguments {
   std::string rules;
   std::optional<GpuMemory> gpu;      // the whole card
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
+  Language language = Language::english;
+  bool explain = false;    // not evidence, but what is known
+  std::string explain_id;  // of a cause, remedy or claim; empty: the table of symptoms
 };
 
 struct ShowArguments {

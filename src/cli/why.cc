@@ -2,12 +2,26 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
+#include "report/explain_document.h"
 #include "report/why_document.h"
 
 namespace oomscope {
 namespace {
 
+// `why --explain [ID]`: the ID stands where evidence would.
+Result<Done> finish_explain(const RawOptions& raw, Options& options) {
+  options.why.explain = true;
+  const bool has_id = !raw.evidence.empty() && raw.evidence.front() != "-";
+  if (has_id) options.why.explain_id = raw.evidence.front();
+  if (raw.evidence.size() > 1) {
+    return Error{
+        .code = "bad-usage", .what = "takes one ID", .where = "--explain", .hint = "oomscope why --explain lists them"};
+  }
+  return read_language(raw.language, options.why.language);
+}
+
 Result<Done> finish(const RawOptions& raw, Options& options) {
+  if (raw.explain) return finish_explain(raw, options);
   if (raw.evidence.empty()) {
     return Error{.code = "bad-usage", .what = "no evidence given", .where = "why", .hint = "oomscope why oom.pickle"};
   }
@@ -15,6 +29,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   options.why.rules = raw.rules;
   OOM_TRY([[maybe_unused]] const Done device, read_device(raw.device, options.why.device));
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, options.why.cap_bytes));
+  OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, options.why.language));
   return read_gpu(raw.gpu, options.why.gpu);
 }
 
@@ -27,21 +42,35 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
                  .rules = rules,
                  .threads = thread_count(),
                  .progress = [&](size_t done, size_t total) {
-                   output.progress().update("replaying other settings", static_cast<int64_t>(done),
+                   output.progress().update(say("why.progress", arguments.language), static_cast<int64_t>(done),
                                             static_cast<int64_t>(total));
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
   OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, why));
-  for (Section& section : diagnosis_sections(diagnosis)) output.add(std::move(section));
+  for (Section& section : diagnosis_sections(diagnosis, arguments.language)) output.add(std::move(section));
   OOM_TRY(const Changes changes, find_changes(diagnosis, why));
-  for (Section& section : changes_sections(diagnosis, changes, path)) output.add(std::move(section));
+  for (Section& section : changes_sections(diagnosis, changes, path, arguments.language))
+    output.add(std::move(section));
   output.payload() = why_payload(diagnosis, changes, path);
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return Done{};
 }
 
+Result<int> run_explain(const WhyArguments& arguments, Output& output) {
+  Document document;
+  if (arguments.explain_id.empty()) {
+    document = explain_all(arguments.language);
+  } else {
+    OOM_TRY(document, explain_one(arguments.explain_id, arguments.language));
+  }
+  for (Section& section : document.sections) output.add(std::move(section));
+  output.payload() = std::move(document.payload);
+  return 0;
+}
+
 Result<int> run(const Options& options, Output& output) {
   const WhyArguments& arguments = options.why;
+  if (arguments.explain) return run_explain(arguments, output);
   if (arguments.evidence.size() == 1) {
     OOM_TRY([[maybe_unused]] const Done explained, explain(arguments.evidence.front(), arguments, output));
     return 0;
@@ -63,13 +92,17 @@ Command why_command() {
       .name = "why",
       .summary = "why did it run out of memory, and what would have made it fit",
       .examples = {"oomscope why oom.pickle", "oomscope why oom.pickle --gpu \"RTX 4090\"",
-                   "zstdcat oom.pickle.zst | oomscope why -"},
+                   "zstdcat oom.pickle.zst | oomscope why -", "oomscope why --explain graph-kept"},
       .options = {{"EVIDENCE", "", "snapshots; - is standard input", &RawOptions::evidence},
                   {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
-                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying",
-                   &RawOptions::rules}},
+                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
+                  {"--explain", "",
+                   "not evidence but an ID: explain a cause, remedy or claim; alone: the table of symptoms",
+                   &RawOptions::explain},
+                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
+                   &RawOptions::language}},
       .finish = finish,
       .run = run};
 }

@@ -37,7 +37,6 @@ Pairs Pairing::finish(const Trace& trace) {
   live_.for_each([this](uint32_t id) {
     if (id != kNoAllocation) pairs_.unfinished.push_back(id);
   });
-  for (const auto& [id, hidden] : shadowed_) pairs_.unfinished.push_back(hidden);
   std::sort(pairs_.unfinished.begin(), pairs_.unfinished.end());
   pairs_.unfinished.erase(std::unique(pairs_.unfinished.begin(), pairs_.unfinished.end()), pairs_.unfinished.end());
   if (!trace.stream_index.values.empty()) {
@@ -68,11 +67,7 @@ uint32_t Pairing::begin(uint32_t event) {
   allocation.begin = event;
   allocation.stack = columns_.stack[event];
   uint32_t& there = live_.at(allocation.address, kNoAllocation);
-  if (there != kNoAllocation) {
-    // Two live blocks at one address: one of the two events is wrong; the frees will tell which. A block from before
-    // the recording counts as gone.
-    if (pairs_.allocations[there].begin != kNoEvent) shadowed_[id] = there;
-  }
+  if (there != kNoAllocation) pairs_.unfinished.push_back(there);  // two live blocks at one address: an event is wrong
   there = id;
   return id;
 }
@@ -87,7 +82,6 @@ uint32_t Pairing::free_requested(uint32_t event) {
     live_.at(address, kNoAllocation) = id;
     return id;
   }
-  if (*found != kNoAllocation && !shadowed_.empty()) choose_by_size(*found, columns_.size[event]);
   if (*found == kNoAllocation || pairs_.allocations[*found].free_requested != kNoEvent) {
     pairs_.orphan_frees += 1;
     return kNoAllocation;
@@ -114,25 +108,7 @@ uint32_t Pairing::free_completed(uint32_t event) {
   pairs_.allocations[id].free_completed = event;
   if (pairs_.allocations[id].free_requested == kNoEvent) pairs_.unfinished.push_back(id);
   *found = kNoAllocation;
-  if (shadowed_.empty()) return id;
-  const auto shadow = shadowed_.find(id);
-  if (shadow != shadowed_.end()) {
-    *found = shadow->second;
-    shadowed_.erase(shadow);
-  }
   return id;
-}
-
-// Of two blocks at one address, the one whose size the free names.
-void Pairing::choose_by_size(uint32_t& current, int64_t size) {
-  const auto shadow = shadowed_.find(current);
-  if (shadow == shadowed_.end() || pairs_.allocations[current].requested == size) return;
-  const uint32_t hidden = shadow->second;
-  if (pairs_.allocations[hidden].requested != size) return;
-  shadowed_.erase(shadow);
-  const auto [entry, is_new] = shadowed_.try_emplace(hidden, current);
-  if (!is_new) pairs_.unfinished.push_back(std::exchange(entry->second, current));  // three at one address: one is lost
-  current = hidden;
 }
 
 Pairs pair_events(const Trace& trace) {

@@ -6,8 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
-#include <vector>
 
 #include "model/address_map.h"
 #include "model/timeline.h"
@@ -41,12 +39,10 @@ class Pairing {
   uint32_t begin(uint32_t event);
   uint32_t free_requested(uint32_t event);
   uint32_t free_completed(uint32_t event);
-  void choose_by_size(uint32_t& current, int64_t size);
 
   EventColumns columns_;
   Pairs pairs_;
   AddressMap live_;
-  std::unordered_map<uint32_t, uint32_t> shadowed_;  // allocation -> the one it hides at its address
 };
 
 [[nodiscard]] Pairs pair_events(const Trace& trace);

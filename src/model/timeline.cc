@@ -5,30 +5,20 @@
 #include <map>
 
 #include "model/pairing.h"
-#include "model/reconcile.h"
 #include "model/start_state.h"
 
 namespace oomscope {
 namespace {
 
-uint32_t pool_index(Timeline& timeline, PoolId pool) {
-  auto found = std::find(timeline.pools.begin(), timeline.pools.end(), pool);
-  if (found == timeline.pools.end()) {
-    timeline.pools.push_back(pool);
-    found = timeline.pools.end() - 1;
-  }
-  return static_cast<uint32_t>(found - timeline.pools.begin());
-}
-
 // From torch 2.12 on every event names its pool. Before, an allocation is in the pool of the segment that held its
 // address at that time; a segment that was freed before the dump left no trace of its pool and counts as default.
 void find_pools(Timeline& timeline) {
-  timeline.pools = {PoolId{}};
+  timeline.pool_index(PoolId{});
   const Trace& trace = timeline.trace();
   if (!trace.pool.empty()) {
     for (Allocation& allocation : timeline.allocations) {
       const uint32_t event = first_event_of(allocation);
-      if (event != kNoEvent) allocation.pool_index = pool_index(timeline, trace.pool[event]);
+      if (event != kNoEvent) allocation.pool_index = timeline.pool_index(trace.pool[event]);
     }
     return;
   }
@@ -42,7 +32,7 @@ void find_pools(Timeline& timeline) {
     if (segment.device != timeline.device || segment.pool.is_default()) continue;
     ranges[segment.address] = Range{.end = segment.address + static_cast<uint64_t>(segment.total_size),
                                     .since = 0,
-                                    .pool = pool_index(timeline, segment.pool)};
+                                    .pool = timeline.pool_index(segment.pool)};
   }
   if (ranges.empty()) return;
   for (uint32_t event : timeline.driver_events) {
@@ -61,39 +51,76 @@ void find_pools(Timeline& timeline) {
   }
 }
 
-// What replay found out about pools that were gone at the end.
-void apply_pool_spans(Timeline& timeline, const std::vector<PoolSpan>& spans) {
-  for (const PoolSpan& span : spans) {
-    const uint32_t index = pool_index(timeline, span.pool);
-    for (Allocation& allocation : timeline.allocations) {
-      if (allocation.address - span.address >= static_cast<uint64_t>(span.size)) continue;
-      const uint32_t begin = allocation.begin == kNoEvent ? 0 : allocation.begin;
-      if (begin >= span.begin && begin < span.end) allocation.pool_index = index;
+// What replay found out about pools that were gone at the end. Memory is one pool's at a time, so of spans that overlap
+// the later one holds from its begin on.
+class PoolSpans {
+ public:
+  explicit PoolSpans(std::vector<PoolSpan> spans) : spans_(std::move(spans)) {
+    std::stable_sort(spans_.begin(), spans_.end(),
+                     [](const PoolSpan& a, const PoolSpan& b) { return a.begin < b.begin; });
+  }
+
+  // Asked with `event` ascending; nullptr if no span held the address then.
+  const PoolSpan* at(uint64_t address, uint32_t event) {
+    for (; next_ < spans_.size() && spans_[next_].begin <= event; ++next_) open(spans_[next_]);
+    auto above = open_.upper_bound(address);
+    if (above == open_.begin()) return nullptr;
+    const PoolSpan& span = *std::prev(above)->second;
+    const bool inside = address - span.address < static_cast<uint64_t>(span.size);
+    return inside && event < span.end ? &span : nullptr;
+  }
+
+ private:
+  void open(const PoolSpan& span) {
+    auto first = open_.upper_bound(span.address);
+    if (first != open_.begin()) {
+      const PoolSpan& before = *std::prev(first)->second;
+      if (span.address - before.address < static_cast<uint64_t>(before.size)) --first;
     }
+    while (first != open_.end() &&
+           (first->first < span.address || first->first - span.address < static_cast<uint64_t>(span.size))) {
+      first = open_.erase(first);
+    }
+    open_[span.address] = &span;
+  }
+
+  std::vector<PoolSpan> spans_;  // by begin
+  size_t next_ = 0;
+  std::map<uint64_t, const PoolSpan*> open_;
+};
+
+void apply_pool_spans(Timeline& timeline, const std::vector<PoolSpan>& spans) {
+  if (spans.empty()) return;
+  PoolSpans pools(spans);
+  auto apply = [&](Allocation& allocation, uint32_t event) {
+    const PoolSpan* span = pools.at(allocation.address, event);
+    if (span != nullptr) allocation.pool_index = timeline.pool_index(span->pool);
+  };
+  for (Allocation& allocation : timeline.allocations) {
+    if (allocation.begin == kNoEvent) apply(allocation, 0);
+  }
+  for (Allocation& allocation : timeline.allocations) {  // in the order of their begins
+    if (allocation.begin != kNoEvent) apply(allocation, allocation.begin);
   }
 }
 
 }  // namespace
 
-Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                        const std::vector<PoolSpan>& pool_spans) {
-  return build_timeline(snapshot, device, round, pool_spans, pair_events(snapshot.traces[static_cast<size_t>(device)]));
-}
-
-Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                        const std::vector<PoolSpan>& pool_spans, Pairs pairs) {
+Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options,
+                        std::optional<Pairs> pairs) {
   Timeline timeline;
   timeline.snapshot = &snapshot;
   timeline.device = device;
-  timeline.allocations = std::move(pairs.allocations);
-  timeline.allocation_of = std::move(pairs.allocation_of);
-  timeline.driver_events = std::move(pairs.driver_events);
-  timeline.unfinished = std::move(pairs.unfinished);
-  timeline.orphan_frees = pairs.orphan_frees;
-  reconcile_pairs(timeline);
+  timeline.corrected = options.corrected;
+  if (!pairs || options.corrected != nullptr) pairs = pair_events(timeline.trace());
+  timeline.allocations = std::move(pairs->allocations);
+  timeline.allocation_of = std::move(pairs->allocation_of);
+  timeline.driver_events = std::move(pairs->driver_events);
+  timeline.unfinished = std::move(pairs->unfinished);
+  timeline.orphan_frees = pairs->orphan_frees;
   find_pools(timeline);
-  apply_pool_spans(timeline, pool_spans);
-  rebuild_start_state(timeline, round);
+  apply_pool_spans(timeline, options.pool_spans);
+  rebuild_start_state(timeline, options);
   return timeline;
 }
 

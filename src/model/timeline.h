@@ -9,6 +9,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/huge_pages.h"
@@ -48,7 +51,6 @@ struct Pairs {
   std::vector<uint32_t> unfinished;  // ascending: allocations that lack one of their three events, few among many
   int64_t orphan_frees = 0;
 };
-
 enum class StartState : uint8_t { allocated, pending, free, unmapped };
 
 struct StartBlock {
@@ -72,18 +74,28 @@ struct StartSegment {
 struct Timeline {
   const Snapshot* snapshot = nullptr;  // must outlive the timeline
   int32_t device = 0;
-  std::vector<PoolId> pools;  // pools[0] is the default pool
+  std::vector<PoolId> pools;                // pools[0] is the default pool
+  std::map<PoolId, uint32_t> pool_numbers;  // the way back
   HugeVector<Allocation> allocations;
   HugeVector<uint32_t> allocation_of;   // event -> allocation, kNoAllocation for driver events and orphans
   std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
   std::vector<uint32_t> unfinished;     // see Pairs; allocations added later are not in it
   std::vector<StartSegment> start;
-  bool starts_mid_life = false;          // live blocks at the start
-  int64_t uncertain_ghosts = 0;          // live blocks of the start whose exact size nothing in the window shows
-  int64_t orphan_frees = 0;              // frees of addresses that cannot have been live
-  int64_t expandable_reserve_bytes = 0;  // size of an expandable range as its neighbours tell; 0: unknown
+  bool starts_mid_life = false;            // live blocks at the start
+  int64_t uncertain_ghosts = 0;            // live blocks of the start whose exact size nothing in the window shows
+  int64_t orphan_frees = 0;                // frees of addresses that cannot have been live
+  int64_t expandable_reserve_bytes = 0;    // size of an expandable range as its neighbours tell; 0: unknown
+  std::shared_ptr<const Trace> corrected;  // taken for the recorded events, where one of them is wrong; else empty
 
-  [[nodiscard]] const Trace& trace() const { return snapshot->traces[static_cast<size_t>(device)]; }
+  // Its index in `pools`, where it is added if it is not there.
+  uint32_t pool_index(PoolId pool) {
+    const auto [entry, made] = pool_numbers.try_emplace(pool, static_cast<uint32_t>(pools.size()));
+    if (made) pools.push_back(pool);
+    return entry->second;
+  }
+  [[nodiscard]] const Trace& trace() const {
+    return corrected != nullptr ? *corrected : snapshot->traces[static_cast<size_t>(device)];
+  }
 };
 
 // Memory that belonged to a private pool which was gone when the snapshot was taken: whatever was allocated in
@@ -100,12 +112,17 @@ struct PoolSpan {
 // that only their requests tell of.
 using RoundSize = std::function<int64_t(int64_t)>;
 
+struct TimelineOptions {
+  RoundSize round;
+  int64_t large_page_bytes = int64_t{20} << 20;  // of expandable segments: large_segment_size_mb
+  std::vector<PoolSpan> pool_spans = {};
+  std::shared_ptr<const Trace> corrected = nullptr;  // read in place of the recorded events; has as many
+};
+
 // `device` is an index that devices_of() returned, or any ordinal whose trace exists.
-[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                                      const std::vector<PoolSpan>& pool_spans = {});
-// The same from pairs that were found before, of the same trace.
-[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                                      const std::vector<PoolSpan>& pool_spans, Pairs pairs);
+// `pairs`: those of the recorded events, where they are known already.
+[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options,
+                                      std::optional<Pairs> pairs = std::nullopt);
 
 // Devices that have events, or, if none has, that have segments.
 [[nodiscard]] std::vector<int32_t> devices_of(const Snapshot& snapshot);

@@ -15,7 +15,9 @@ constexpr PoolId kUserPool{.first = 0, .second = 1};
 
 int64_t to_512(int64_t request) { return (request + 511) / 512 * 512; }
 
-Timeline timeline_of(const Snapshot& snapshot, int32_t device = 0) { return build_timeline(snapshot, device, to_512); }
+Timeline timeline_of(const Snapshot& snapshot, int32_t device = 0) {
+  return build_timeline(snapshot, device, {.round = to_512});
+}
 
 const StartSegment& only_segment(const Timeline& timeline) {
   EXPECT_EQ(timeline.start.size(), 1u);

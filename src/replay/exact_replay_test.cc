@@ -77,7 +77,7 @@ TEST(ExactReplay, LiveBlocksAtTheStartAreNotTheBeginning) {
 
 TEST(ExactReplay, StopsWhereItIsTold) {
   const Snapshot snapshot = two_blocks().build();
-  Timeline timeline = build_timeline(snapshot, 0, [](int64_t bytes) { return bytes; });
+  Timeline timeline = build_timeline(snapshot, 0, {.round = [](int64_t bytes) { return bytes; }});
   ExactReplay replay(timeline, {.rules = default_rule_set(), .settings = {}, .limit_bytes = {}});
   replay.run(2);
   EXPECT_EQ(replay.position(), 2u);

@@ -26,7 +26,7 @@ class StreamBuilder {
     }
     for (; next_release < releases.size(); ++next_release) add_release(releases[next_release]);
     if (v_.replay->from_the_beginning()) find_address_hints();
-    if (!out_.failures.empty() && !alloc_since_failure_) out_.failures.back().last = true;
+    if (!out_.failures.empty() && fatal_oom(trace_)) out_.failures.back().last = true;
     return std::move(out_);
   }
 
@@ -98,10 +98,7 @@ class StreamBuilder {
   void add_event(uint32_t event) {
     const uint32_t id = timeline_.allocation_of[event];
     switch (trace_.action[event]) {
-      case Action::alloc:
-        alloc_since_failure_ = true;
-        add(RequestKind::malloc, id);
-        break;
+      case Action::alloc: add(RequestKind::malloc, id); break;
       case Action::free_requested: {
         if (id == kNoAllocation) break;
         const uint32_t next = event + 1;
@@ -116,7 +113,6 @@ class StreamBuilder {
         at_once_ = false;
         break;
       case Action::oom: {
-        alloc_since_failure_ = false;
         add(RequestKind::failed, static_cast<uint32_t>(out_.failures.size()));
         out_.failures.push_back(
             RequestStream::Failure{.event = event,
@@ -165,7 +161,6 @@ class StreamBuilder {
   RequestStream out_;
   uint32_t last_place_ = 0;
   bool at_once_ = false;
-  bool alloc_since_failure_ = true;
 };
 
 class Run {

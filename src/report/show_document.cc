@@ -122,7 +122,7 @@ Table segments_table(const std::vector<SegmentHarm>& segments) {
 
 Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& segments) {
   const ShowTotals& totals = shown.totals;
-  Json payload = {{"schema", "oomscope.show/1"}, {"at", shown.at}, {"event", shown.event}};
+  Json payload = {{"schema", "oomscope.show/1"}, {"at", shown.at}, {"event", event_json(shown.event)}};
   payload["totals"] = {{"events", totals.events},
                        {"requested", totals.requested},
                        {"allocated", totals.allocated},
@@ -156,6 +156,8 @@ Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& 
 
 }  // namespace
 
+Json event_json(uint32_t event) { return event == kNoEvent ? Json(nullptr) : Json(event); }
+
 Document show_document(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& segments, int64_t top) {
   Document document;
   document.sections.push_back(Section{.body = totals_table(shown), .joined = false});
@@ -168,7 +170,7 @@ Document show_document(const Shown& shown, GroupBy by, const std::vector<Segment
   }
   document.sections.push_back(Section{.body = rows_table(shown, by, top), .joined = false});
   if (!segments.empty()) document.sections.push_back(Section{.body = segments_table(segments), .joined = false});
-  document.sections.push_back(Section{.body = CaveatList{.caveats = shown.caveats}, .joined = false});
+  document.sections.push_back(Section{.body = caveat_list(shown.caveats), .joined = false});
   document.payload = payload_of(shown, by, segments);
   return document;
 }

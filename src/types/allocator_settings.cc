@@ -153,8 +153,7 @@ ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser pa
     result = *parsed;
   } else {
     result.warnings.push_back({.code = "settings-recorded-unreadable",
-                               .text = "the recorded settings string does not parse (" + parsed.error().what +
-                                       "); keys that a snapshot does not record have their defaults",
+                               .values = {{"error", parsed.error().what}},
                                .source = CaveatSource::recording});
   }
   AllocatorSettings& settings = result.settings;
@@ -163,7 +162,10 @@ ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser pa
     const int64_t bytes = *recorded.max_split_size_bytes;
     differs |= take(bytes < 0 ? kUnlimitedBytes : bytes, settings.max_split_size_bytes);
   }
-  if (recorded.garbage_collection_threshold) {
+  // PyTorch takes no other value, so it cannot have written one.
+  const bool collects = recorded.garbage_collection_threshold && *recorded.garbage_collection_threshold >= 0 &&
+                        *recorded.garbage_collection_threshold < 1;
+  if (collects) {
     differs |= take(*recorded.garbage_collection_threshold, settings.garbage_collection_threshold);
   }
   if (recorded.expandable_segments) differs |= take(*recorded.expandable_segments, settings.expandable_segments);
@@ -171,10 +173,7 @@ ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser pa
     differs |= take(*table, settings.roundup_power2_divisions);
   }
   if (differs && parsed && recorded.conf) {
-    result.warnings.push_back({.code = "settings-recorded-differ",
-                               .text = "the recorded settings are not what the recorded string says: they were changed "
-                                       "at run time, or some are left from an earlier string",
-                               .source = CaveatSource::recording});
+    result.warnings.push_back({.code = "settings-recorded-differ", .values = {}, .source = CaveatSource::recording});
   }
   return result;
 }

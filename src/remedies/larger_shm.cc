@@ -1,0 +1,24 @@
+// Containers get 64 MiB of /dev/shm unless they ask.
+#include "remedies/catalogue.h"
+#include "remedies/snippets.h"
+
+namespace oomscope {
+
+Remedy larger_shm() {
+  return {.id = "larger-shm",
+          .page = "shared-memory",
+          .effect = Effect::figures,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return circumstances.kind == Kind::shm_exhausted ||
+                       circumstances.kind == Kind::dataloader_worker_killed;
+              },
+          .snippets =
+              [](const Circumstances&) {
+                return bash(R"(docker run --shm-size=16g IMAGE
+# Kubernetes: an emptyDir volume with medium: Memory, mounted at /dev/shm
+# without a container: mount -o remount,size=16G /dev/shm)");
+              }};
+}
+
+}  // namespace oomscope

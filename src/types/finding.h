@@ -1,0 +1,64 @@
+// Finding: one cause with its evidence and its change, from a snapshot, a log or both. What rules make and reports
+// show.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "types/confidence.h"
+#include "types/phase.h"
+#include "types/phrase.h"
+
+namespace oomscope {
+
+// When it happened. `event` counts from the start of the recording, `step` from 1 as far as steps are known.
+struct FindingInstant {
+  Phase phase = Phase::unknown;
+  std::optional<uint32_t> event;
+  std::optional<int> step;
+  bool failed = false;  // a request failed there; else it is the peak, or where the growth was seen
+};
+
+// One thing that speaks for the finding.
+struct FindingEvidence {
+  Phrase text;
+  std::optional<uint32_t> event;
+  std::string site;  // function and file:line of the user's own code, or empty
+  std::optional<int64_t> bytes;
+  std::optional<int64_t> log_line;  // from 1
+};
+
+// What a change would bring, and from where that is known.
+struct Predicted {
+  std::optional<bool> completed;  // under the limit of the failure, by replay
+  std::optional<int64_t> peak_reserved;
+  std::optional<int64_t> peak_reserved_low;
+  std::optional<int64_t> peak_reserved_high;
+  std::optional<int64_t> saved_bytes;  // at the instant, by arithmetic
+  Phrase source;                       // "replay of 71,803 events", "arithmetic on the message's figures"
+};
+
+// A remedy of src/remedies/ as it applies here.
+struct Change {
+  std::string remedy;                 // its id there
+  Phrase text;                        // what to do, with this case's names and numbers
+  std::vector<std::string> commands;  // lines to paste; empty: nothing to paste
+  std::optional<Predicted> predicted;
+};
+
+struct Finding {
+  std::string id;  // of the cause: "graph-kept"; src/analysis/rules/table.cc lists them
+  Phrase claim;    // one sentence
+  std::optional<int64_t> bytes;
+  Confidence confidence = Confidence::low;
+  Phrase because;  // why so sure and no surer
+  Phrase surer;    // what would raise the certainty, or empty
+  FindingInstant instant;
+  std::vector<FindingEvidence> evidence;
+  std::vector<Change> changes;      // best first
+  std::vector<std::string> claims;  // ids of docs/claims.md: popular advice that does not apply here
+};
+
+}  // namespace oomscope

@@ -1,0 +1,101 @@
+#include "words/words.h"
+
+#include <algorithm>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "words/embedded.h"
+
+namespace oomscope {
+namespace {
+
+using Catalogue = std::map<std::string, std::string, std::less<>>;
+
+Catalogue read_catalogue(Language language) {
+  Catalogue catalogue;
+  for (const EmbeddedWords& file : embedded_words()) {
+    if (file.language != language) continue;
+    const auto entries = nlohmann::json::parse(file.json, nullptr, /*allow_exceptions=*/false);
+    for (const auto& [key, text] : entries.items()) {
+      if (text.is_string()) catalogue.emplace(key, text.get<std::string>());
+    }
+  }
+  return catalogue;
+}
+
+// Read at first use: a command that says nothing, or JSON alone, does not pay for it.
+const Catalogue& catalogue_of(Language language) {
+  static const Catalogue english = read_catalogue(Language::english);
+  if (language == Language::english) return english;
+  static const Catalogue chinese = read_catalogue(Language::chinese);
+  return chinese;
+}
+
+bool is_one(const Phrase& phrase) {
+  return std::any_of(phrase.values.begin(), phrase.values.end(),
+                     [](const PhraseValue& value) { return value.name == "count" && value.text == "1"; });
+}
+
+std::string value_text(const PhraseValue& value, Language language) {
+  if (value.phrases.empty()) return value.text;
+  std::string joined;
+  for (const Phrase& phrase : value.phrases) {
+    if (!joined.empty()) joined += language == Language::chinese ? "；" : "; ";
+    joined += say(phrase, language);
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::optional<Language> language_of(std::string_view name) {
+  if (name.starts_with("zh")) return Language::chinese;
+  if (name.starts_with("en") || name == "C" || name.starts_with("C.") || name == "POSIX") return Language::english;
+  return std::nullopt;
+}
+
+std::string say(const Phrase& phrase, Language language) {
+  if (phrase.empty()) return {};
+  std::optional<std::string_view> entry = word(phrase.key, language);
+  if (is_one(phrase)) {
+    const std::optional<std::string_view> singular = word(phrase.key + ".one", language);
+    if (singular) entry = singular;
+  }
+  if (!entry) return phrase.key;
+  std::string said;
+  std::string_view rest = *entry;
+  while (!rest.empty()) {
+    const size_t open = rest.find('{');
+    const size_t close = open == std::string_view::npos ? open : rest.find('}', open);
+    said += rest.substr(0, close == std::string_view::npos ? rest.size() : open);
+    if (close == std::string_view::npos) break;
+    const std::string_view name = rest.substr(open + 1, close - open - 1);
+    const PhraseValue* found = nullptr;
+    for (const PhraseValue& value : phrase.values) {
+      if (value.name == name) found = &value;
+    }
+    said += found ? value_text(*found, language) : std::string(rest.substr(open, close - open + 1));
+    rest.remove_prefix(close + 1);
+  }
+  return said;
+}
+
+std::string say(std::string_view key, Language language) {
+  return say(Phrase{.key = std::string(key), .values = {}}, language);
+}
+
+std::vector<std::string> word_keys(Language language) {
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : catalogue_of(language)) keys.push_back(key);
+  return keys;
+}
+
+std::optional<std::string_view> word(std::string_view key, Language language) {
+  const Catalogue& catalogue = catalogue_of(language);
+  const auto found = catalogue.find(key);
+  if (found == catalogue.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace oomscope

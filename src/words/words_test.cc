@@ -1,0 +1,74 @@
+#include "words/words.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "words/embedded.h"
+
+namespace oomscope {
+namespace {
+
+std::multiset<std::string> placeholders(std::string_view text) {
+  std::multiset<std::string> names;
+  for (size_t open = text.find('{'); open != std::string_view::npos; open = text.find('{', open + 1)) {
+    const size_t close = text.find('}', open);
+    if (close == std::string_view::npos) break;
+    names.emplace(text.substr(open, close - open + 1));
+  }
+  return names;
+}
+
+std::set<std::string> names_only(std::string_view text) {
+  const std::multiset<std::string> all = placeholders(text);
+  return {all.begin(), all.end()};
+}
+
+TEST(Words, AreFlatJsonOfTextsAndNoKeyTwice) {
+  ASSERT_FALSE(embedded_words().empty());
+  std::set<std::pair<Language, std::string>> seen;
+  for (const EmbeddedWords& file : embedded_words()) {
+    const auto parsed = nlohmann::json::parse(file.json, nullptr, false);
+    ASSERT_TRUE(parsed.is_object()) << file.file;
+    for (const auto& [key, text] : parsed.items()) {
+      EXPECT_TRUE(text.is_string()) << key;
+      EXPECT_TRUE(seen.emplace(file.language, key).second) << key << " stands twice";
+    }
+  }
+}
+
+TEST(Words, BothLanguagesHaveTheSameKeysAndPlaceholders) {
+  EXPECT_EQ(word_keys(Language::english), word_keys(Language::chinese));
+  for (const std::string& key : word_keys(Language::english)) {
+    const auto english = word(key, Language::english);
+    const auto chinese = word(key, Language::chinese);
+    if (!chinese) continue;  // said above
+    EXPECT_EQ(names_only(*english), names_only(*chinese)) << key;
+  }
+}
+
+TEST(Words, ChineseEntriesAreChinese) {
+  for (const std::string& key : word_keys(Language::chinese)) {
+    const std::string_view text = *word(key, Language::chinese);
+    const bool has_cjk =
+        std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0xE3; });
+    const bool is_only_values =
+        text.find_first_not_of("{}_abcdefghijklmnopqrstuvwxyz0123456789. ") == std::string_view::npos;
+    EXPECT_TRUE(has_cjk || is_only_values) << key << ": " << text;
+  }
+}
+
+TEST(Words, AMissingKeyOrValueStaysVisible) {
+  EXPECT_EQ(say("no.such.key", Language::english), "no.such.key");
+  EXPECT_EQ(say(Phrase{}, Language::chinese), "");
+}
+
+TEST(Words, LanguageOfALocale) {
+  EXPECT_EQ(language_of("zh_CN.UTF-8"), Language::chinese);
+  EXPECT_EQ(language_of("en_GB"), Language::english);
+  EXPECT_EQ(language_of("C"), Language::english);
+  EXPECT_EQ(language_of("fr_FR"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace oomscope
