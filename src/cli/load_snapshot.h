@@ -11,13 +11,14 @@
 #include "base/result.h"
 #include "caching/rules.h"
 #include "cli/options.h"
+#include "evidence/snapshot_reader.h"
 #include "replay/verify.h"
 #include "types/snapshot.h"
 
 namespace oomscope {
 
 // "-" is standard input.
-[[nodiscard]] Result<Snapshot> load_snapshot(const std::string& path);
+[[nodiscard]] Result<Snapshot> load_snapshot(const std::string& path, const SnapshotReadOptions& options = {});
 
 // Every device that has segments gets a trace, be it empty: commands index traces by device.
 [[nodiscard]] Snapshot with_all_traces(Snapshot snapshot);
