@@ -51,7 +51,10 @@ Result<const Command*> choose_command(std::vector<std::string>& words, const std
   }
   // Everything else is evidence for why: a file, or why's own options.
   const bool is_option = first->size() > 1 && (*first)[0] == '-';
-  if (why != nullptr && (is_option || looks_like_path(*first) || context.file_exists(*first))) return why;
+  // A word with blanks is an error line.
+  const bool is_sentence = first->find(' ') != std::string::npos;
+  if (why != nullptr && (is_option || is_sentence || looks_like_path(*first) || context.file_exists(*first)))
+    return why;
   std::vector<std::string_view> names;
   for (const Command& command : commands) names.push_back(command.name);
   const std::string_view near = did_you_mean(*first, names);
@@ -205,7 +208,8 @@ Result<Invocation> parse_command(const Command& command, std::vector<std::string
   }
   const std::string missing = missing_positional(command, raw);
   if (!missing.empty()) return usage_error(missing + " is missing", name, help);
-  if (raw.evidence.empty() && context.has_piped_input) raw.evidence = {"-"};
+  const bool may_paste = context.has_terminal_input && command.name == "why";
+  if (raw.evidence.empty() && (context.has_piped_input || may_paste)) raw.evidence = {"-"};
   if (raw.conf == kEmptyValue) raw.conf.clear();
   raw.has_conf = app.get_option_no_throw("--conf") != nullptr && app.get_option("--conf")->count() > 0;
   OOM_TRY([[maybe_unused]] const Done done, command.finish(raw, invocation.options));
@@ -243,6 +247,8 @@ std::string overview(const std::vector<Command>& commands) {
   if (find_command(commands, "why") != nullptr) {
     text +=
         "\nI have ...\n"
+        "  an error line or a log                          oomscope why train.log\n"
+        "                                                  (or paste: oomscope why)\n"
         "  a snapshot (torch.cuda.memory._dump_snapshot)   oomscope why oom.pickle\n"
         "  a folder with the snapshots of all ranks        oomscope why ranks/\n"
         "  no snapshot yet: before training, in Python\n"

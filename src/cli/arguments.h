@@ -21,6 +21,7 @@ struct Invocation {
 struct ArgumentContext {
   std::string version;
   bool has_piped_input = false;
+  bool has_terminal_input = false;  // somebody may paste a log
   bool (*file_exists)(const std::string& path) = nullptr;
 };
 

@@ -17,7 +17,8 @@ std::string list_of(const std::vector<int32_t>& devices) {
   return list;
 }
 
-// Every device that has segments gets a trace, be it empty: commands index traces by device.
+}  // namespace
+
 Snapshot with_all_traces(Snapshot snapshot) {
   constexpr int32_t kMostDevices = 1024;  // far beyond any machine: a damaged number must not cost memory
   size_t devices = std::max<size_t>(snapshot.traces.size(), 1);
@@ -29,16 +30,16 @@ Snapshot with_all_traces(Snapshot snapshot) {
   return snapshot;
 }
 
-}  // namespace
+Error at_its_name(Error error, const std::string& path) {
+  const size_t at = path == "-" ? error.where.find("/dev/stdin") : std::string::npos;
+  if (at != std::string::npos) error.where.replace(at, std::string_view("/dev/stdin").size(), "standard input");
+  return error;
+}
 
 Result<Snapshot> load_snapshot(const std::string& path, const SnapshotReadOptions& options) {
   Result<Snapshot> snapshot = read_snapshot_file(path == "-" ? "/dev/stdin" : path, options);
   if (snapshot) return with_all_traces(*std::move(snapshot));
-  if (path != "-") return snapshot;
-  Error error = snapshot.error();
-  const size_t at = error.where.find("/dev/stdin");
-  if (at != std::string::npos) error.where.replace(at, std::string_view("/dev/stdin").size(), "standard input");
-  return error;
+  return at_its_name(std::move(snapshot.error()), path);
 }
 
 Result<std::vector<int32_t>> choose_devices(const Snapshot& snapshot, std::optional<int> wanted) {

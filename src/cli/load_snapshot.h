@@ -20,6 +20,12 @@ namespace oomscope {
 // "-" is standard input.
 [[nodiscard]] Result<Snapshot> load_snapshot(const std::string& path, const SnapshotReadOptions& options = {});
 
+// Every device that has segments gets a trace, be it empty: commands index traces by device.
+[[nodiscard]] Snapshot with_all_traces(Snapshot snapshot);
+
+// An error about "/dev/stdin" names standard input.
+[[nodiscard]] Error at_its_name(Error error, const std::string& path);
+
 // The device that was asked for, else all that have something to say (devices_of). Never empty: device 0 stands for a
 // snapshot without any. Error: device-unknown.
 [[nodiscard]] Result<std::vector<int32_t>> choose_devices(const Snapshot& snapshot, std::optional<int> wanted);

@@ -43,7 +43,10 @@ int print_text(const std::string& text) {
 
 int run_program(const std::vector<std::string>& arguments, const std::string& version) {
   const std::vector<Command> commands = all_commands();
-  const ArgumentContext context{.version = version, .has_piped_input = has_piped_input(), .file_exists = file_exists};
+  const ArgumentContext context{.version = version,
+                                .has_piped_input = has_piped_input(),
+                                .has_terminal_input = isatty(STDIN_FILENO) == 1,
+                                .file_exists = file_exists};
   const bool wants_json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   const Result<Invocation> invocation = parse_arguments(arguments, commands, context);
   if (!invocation) return fail(invocation.error(), wants_json, kBadUsage);

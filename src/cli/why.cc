@@ -1,11 +1,15 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
-#include <filesystem>
+#include <algorithm>
 
+#include "analysis/rules/rule.h"
+#include "analysis/text_facts.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
+#include "cli/why_evidence.h"
 #include "cli/why_ranks.h"
 #include "report/explain_document.h"
+#include "report/text_document.h"
 #include "report/why_document.h"
 
 namespace oomscope {
@@ -36,9 +40,9 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_gpu(raw.gpu, options.why.gpu);
 }
 
-Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
+                              Output& output) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
-  OOM_TRY(const Snapshot snapshot, load_snapshot(path));
   OOM_TRY(const int32_t device, choose_device(snapshot, arguments.device));
   WhyOptions why{.cap_bytes = arguments.cap_bytes,
                  .card_bytes = std::nullopt,
@@ -56,13 +60,18 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
     output.add(std::move(section));
   output.payload() = why_payload(diagnosis, changes, path);
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
+  return diagnosis.kind;
+}
+
+Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+  OOM_TRY(const Snapshot snapshot, load_snapshot(path));
+  OOM_TRY([[maybe_unused]] const Kind kind, explain_snapshot(path, snapshot, arguments, output));
   return Done{};
 }
 
 // A file, or a folder of ranks.
 Result<Done> explain_path(const std::string& path, const WhyArguments& arguments, Output& output) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return explain(path, arguments, output);
+  if (!is_folder(path)) return explain(path, arguments, output);
   OOM_TRY(const RankFiles files, find_rank_files(path));
   return explain_ranks(files, arguments, explain, output);
 }
@@ -79,25 +88,89 @@ Result<int> run_explain(const WhyArguments& arguments, Output& output) {
   return 0;
 }
 
-Result<int> run(const Options& options, Output& output) {
-  const WhyArguments& arguments = options.why;
-  if (arguments.explain) return run_explain(arguments, output);
-  if (arguments.evidence.size() == 1) {
-    OOM_TRY([[maybe_unused]] const Done explained, explain_path(arguments.evidence.front(), arguments, output));
-    return 0;
+std::vector<Finding> findings_of(const TextFacts& facts) {
+  std::vector<Finding> all;
+  for (const Cause& cause : causes()) {
+    for (Finding& finding : cause.find({.run = nullptr, .text = &facts})) all.push_back(std::move(finding));
   }
-  if (look_like_ranks(arguments.evidence)) {
-    OOM_TRY([[maybe_unused]] const Done explained,
-            explain_ranks(choose_rank_files(arguments.evidence), arguments, explain, output));
-    return 0;
-  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Finding& a, const Finding& b) { return a.confidence < b.confidence; });
+  return all;
+}
+
+void explain_logs(const TextFacts& facts, const std::vector<Finding>& findings, const WhyArguments& arguments,
+                  Output& output) {
+  for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));
+  output.payload() = text_payload(facts, findings);
+  if (facts.failure == nullptr) output.set_incomplete();
+}
+
+// Snapshots by their paths: one, the ranks of one job, or several that have nothing to do with each other.
+Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyArguments& arguments, Output& output) {
+  if (paths.size() == 1) return explain_path(paths.front(), arguments, output);
+  if (look_like_ranks(paths)) return explain_ranks(choose_rank_files(paths), arguments, explain, output);
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const std::string& path : arguments.evidence) {
+  for (const std::string& path : paths) {
     output.add_sentence(path, Style::cyan);
     OOM_TRY([[maybe_unused]] const Done explained, explain_path(path, arguments, output));
     all.push_back(output.payload());
   }
   output.payload() = {{"schema", "oomscope.why-list/1"}, {"results", std::move(all)}};
+  return Done{};
+}
+
+// One verdict of both: a snapshot is exact about the GPU, a log alone knows of the host. Where nothing failed in the
+// snapshot the log decides; where both tell of one failure the snapshot's findings stand alone, with the log's phase
+// and figures beside them.
+void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArguments& arguments, Output& output) {
+  nlohmann::ordered_json payload = std::move(output.payload());
+  const bool log_decides = snapshot && log_outweighs_snapshot(facts, *snapshot);
+  const bool differs = snapshot && !log_agrees_with_snapshot(facts, *snapshot);
+  if (differs) {
+    facts.caveats.push_back(
+        Caveat{"text-and-snapshot-differ",
+               {{"log", std::string(name_of(facts.kind))}, {"snapshot", std::string(name_of(*snapshot))}},
+               CaveatSource::model});
+  }
+  const bool is_settled = snapshot && *snapshot != Kind::no_failure && !differs;
+  explain_logs(facts, is_settled ? std::vector<Finding>{} : findings_of(facts), arguments, output);
+  nlohmann::ordered_json log = std::move(output.payload());
+  if (log_decides) {
+    payload["kind"] = log["kind"];
+    payload["confidence"] = log["confidence"];
+  } else if (differs) {
+    payload["also"].push_back(log["kind"]);
+  }
+  if (snapshot) {
+    if (!log["phase"].is_null()) payload["phase"] = log["phase"];
+    if (!is_settled) payload["also"].insert(payload["also"].end(), log["also"].begin(), log["also"].end());
+    for (const char* list : {"findings", "caveats"})
+      payload[list].insert(payload[list].end(), log[list].begin(), log[list].end());
+  }
+  payload["log"] = std::move(log);
+  output.payload() = std::move(payload);
+}
+
+Result<int> run(const Options& options, Output& output) {
+  const WhyArguments& arguments = options.why;
+  if (arguments.explain) return run_explain(arguments, output);
+  OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence));
+  TextFacts facts = find_text_facts(given.logs);
+  std::optional<Kind> kind;
+  if (given.piped) {
+    OOM_TRY(kind, explain_snapshot("-", *given.piped, arguments, output));
+  } else if (given.snapshots.size() == 1 && !given.logs.empty() && !is_folder(given.snapshots.front())) {
+    OOM_TRY(const Snapshot snapshot, load_snapshot(given.snapshots.front()));
+    OOM_TRY(kind, explain_snapshot(given.snapshots.front(), snapshot, arguments, output));
+  } else if (!given.snapshots.empty()) {
+    OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
+  }
+  if (given.logs.empty()) return 0;
+  if (given.snapshots.empty() && !given.piped) {
+    explain_logs(facts, findings_of(facts), arguments, output);
+  } else {
+    explain_beside(facts, kind, arguments, output);
+  }
   return 0;
 }
 
@@ -107,9 +180,12 @@ Command why_command() {
   return Command{
       .name = "why",
       .summary = "why did it run out of memory, and what would have made it fit",
-      .examples = {"oomscope why oom.pickle", "oomscope why ranks/", "oomscope why oom.pickle --gpu \"RTX 4090\"",
-                   "zstdcat oom.pickle.zst | oomscope why -", "oomscope why --explain graph-kept"},
-      .options = {{"EVIDENCE", "", "snapshots, or a folder of ranks; - is standard input", &RawOptions::evidence},
+      .examples = {"oomscope why train.log", "oomscope why 'CUDA out of memory. Tried to allocate ...'",
+                   "oomscope why oom.pickle --gpu \"RTX 4090\"", "oomscope why train.log oom.pickle",
+                   "oomscope why ranks/", "zstdcat oom.pickle.zst | oomscope why -",
+                   "oomscope why --explain graph-kept"},
+      .options = {{"EVIDENCE", "", "logs, error lines, snapshots, a folder of ranks; - is standard input",
+                   &RawOptions::evidence},
                   {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},

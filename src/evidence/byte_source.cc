@@ -105,4 +105,22 @@ std::unique_ptr<ByteSource> prefixed_source(std::vector<uint8_t> front, std::uni
   return std::make_unique<PrefixedSource>(std::move(front), std::move(rest));
 }
 
+Result<std::vector<uint8_t>> peek_source(std::unique_ptr<ByteSource>& source) {
+  constexpr size_t kFirstBytes = 512;
+  std::vector<uint8_t> front(kFirstBytes);
+  size_t filled = 0;
+  while (filled < front.size()) {
+    Result<size_t> got = source->read(std::span(front).subspan(filled));
+    if (!got.has_value()) {
+      if (filled == 0) return got.error();
+      break;
+    }
+    if (*got == 0) break;
+    filled += *got;
+  }
+  front.resize(filled);
+  source = prefixed_source(front, std::move(source));
+  return front;
+}
+
 }  // namespace oomscope

@@ -110,4 +110,15 @@ std::unique_ptr<ByteSource> html_pickle_source(std::unique_ptr<ByteSource> page)
   return std::make_unique<HtmlPickleSource>(std::move(page));
 }
 
+bool looks_like_page(std::span<const uint8_t> front) {
+  size_t start = 0;
+  while (start < front.size() && (front[start] <= ' ' || front[start] >= 0x80)) ++start;
+  std::string head;
+  for (uint8_t byte : front.subspan(start, std::min<size_t>(front.size() - start, 16))) {
+    head += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : static_cast<char>(byte);
+  }
+  return head.starts_with("<!doctype") || head.starts_with("<html") || head.starts_with("<script") ||
+         head.starts_with("<!--") || head.starts_with("<head");
+}
+
 }  // namespace oomscope

@@ -16,38 +16,7 @@
 namespace oomscope {
 namespace {
 
-constexpr size_t kFirstBytes = 512;
-
-// The first bytes of `source` (fewer only at its end); `source` gives them again afterwards.
-Result<std::vector<uint8_t>> peek(std::unique_ptr<ByteSource>& source) {
-  std::vector<uint8_t> front(kFirstBytes);
-  size_t filled = 0;
-  while (filled < front.size()) {
-    Result<size_t> got = source->read(std::span(front).subspan(filled));
-    if (!got.has_value()) {
-      if (filled == 0) return got.error();
-      break;
-    }
-    if (*got == 0) break;
-    filled += *got;
-  }
-  front.resize(filled);
-  source = prefixed_source(front, std::move(source));
-  return front;
-}
-
 bool looks_like_pickle(std::span<const uint8_t> front) { return !front.empty() && front[0] == 0x80; }
-
-bool looks_like_page(std::span<const uint8_t> front) {
-  size_t start = 0;
-  while (start < front.size() && (front[start] <= ' ' || front[start] >= 0x80)) ++start;
-  std::string head;
-  for (uint8_t byte : front.subspan(start, std::min<size_t>(front.size() - start, 16))) {
-    head += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : static_cast<char>(byte);
-  }
-  return head.starts_with("<!doctype") || head.starts_with("<html") || head.starts_with("<script") ||
-         head.starts_with("<!--") || head.starts_with("<head");
-}
 
 Error not_a_pickle(std::span<const uint8_t> front, const std::string& name) {
   std::string what = "not a pickle: a snapshot starts with byte 0x80";
@@ -56,7 +25,7 @@ Error not_a_pickle(std::span<const uint8_t> front, const std::string& name) {
     what = "a zip archive (a checkpoint of torch.save?), not a snapshot";
   } else if (std::ranges::none_of(front, [](uint8_t byte) { return byte < 9 || byte >= 0x80; })) {
     what = "text, not a snapshot";
-    hint = "a snapshot is written by torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"); logs are not read yet";
+    hint = "a snapshot is written by torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"); for a log: oomscope why";
   }
   return Error{"not-a-pickle", what, name, hint};
 }
@@ -65,7 +34,7 @@ Error not_a_pickle(std::span<const uint8_t> front, const std::string& name) {
 Result<std::unique_ptr<ByteSource>> find_pickle(std::unique_ptr<ByteSource> source, const std::string& name) {
   constexpr int kMaxLayers = 4;  // a packed page with a packed ... : more is a trap
   for (int layer = 0; layer < kMaxLayers; ++layer) {
-    OOM_TRY(std::vector<uint8_t> front, peek(source));
+    OOM_TRY(std::vector<uint8_t> front, peek_source(source));
     if (front.empty()) {
       bool is_bare = layer == 0;
       return Error{is_bare ? "file-empty" : "page-without-snapshot",
@@ -155,8 +124,10 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
   return snapshot;
 }
 
-Result<Snapshot> read_source(std::unique_ptr<ByteSource> source, const std::string& name,
-                             const SnapshotReadOptions& options) {
+}  // namespace
+
+Result<Snapshot> read_snapshot_source(std::unique_ptr<ByteSource> source, const std::string& name,
+                                      const SnapshotReadOptions& options) {
   Result<std::unique_ptr<ByteSource>> pickle = find_pickle(std::move(source), name);
   if (!pickle.has_value()) {
     Error error = std::move(pickle.error());
@@ -166,17 +137,15 @@ Result<Snapshot> read_source(std::unique_ptr<ByteSource> source, const std::stri
   return decode(**pickle, name, options);
 }
 
-}  // namespace
-
 Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options) {
   OOM_TRY(std::unique_ptr<ByteSource> source, open_file_source(path));
-  return read_source(std::move(source), path, options);
+  return read_snapshot_source(std::move(source), path, options);
 }
 
 Result<Snapshot> read_snapshot_bytes(std::span<const std::byte> bytes, const std::string& name,
                                      const SnapshotReadOptions& options) {
   std::span<const uint8_t> raw(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  return read_source(memory_source(raw), name, options);
+  return read_snapshot_source(memory_source(raw), name, options);
 }
 
 }  // namespace oomscope

@@ -8,11 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "base/result.h"
 #include "evidence/trace_builder.h"
+#include "pickle/byte_source.h"
 #include "types/snapshot.h"
 
 namespace oomscope {
@@ -29,6 +31,9 @@ struct SnapshotReadOptions {
 };
 
 Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options = {});
+// `name` is for people.
+Result<Snapshot> read_snapshot_source(std::unique_ptr<ByteSource> source, const std::string& name,
+                                      const SnapshotReadOptions& options = {});
 Result<Snapshot> read_snapshot_bytes(std::span<const std::byte> bytes, const std::string& name,
                                      const SnapshotReadOptions& options = {});
 

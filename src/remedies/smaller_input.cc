@@ -9,7 +9,8 @@ Remedy smaller_input() {
       .id = "smaller-input",
       .page = "input-size",
       .effect = Effect::transform,
-      .applies = is_gpu_case,
+      .applies =
+          [](const Circumstances& circumstances) { return is_gpu_case(circumstances) || is_host_case(circumstances); },
       .snippets =
           [](const Circumstances& circumstances) {
             if (circumstances.framework == "transformers")

@@ -1,0 +1,17 @@
+// The limit of a container, pod or job was reached.
+#include "analysis/rules/log_rules.h"
+
+namespace oomscope {
+
+std::vector<Finding> find_log_cgroup_limit(const CaseFacts& facts) {
+  if (!failed_as(facts, Kind::cgroup_or_slurm_limit)) return {};
+  const TextFacts& text = *facts.text;
+  Finding finding = log_finding(text, "cgroup-limit");
+  add_changes(
+      text,
+      {"raise-cgroup-limit", "fewer-workers", "less-prefetch", "no-pinning", "memory-mapped-data", "smaller-batch"},
+      finding);
+  return {finding};
+}
+
+}  // namespace oomscope

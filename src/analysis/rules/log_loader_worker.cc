@@ -1,0 +1,15 @@
+// A worker of a DataLoader was killed.
+#include "analysis/rules/log_rules.h"
+
+namespace oomscope {
+
+std::vector<Finding> find_log_loader_worker(const CaseFacts& facts) {
+  if (!failed_as(facts, Kind::dataloader_worker_killed)) return {};
+  const TextFacts& text = *facts.text;
+  Finding finding = log_finding(text, "loader-worker", {{.name = "signal", .text = text.failure->what, .phrases = {}}});
+  add_changes(text, {"fewer-workers", "smaller-batch", "more-host-memory", "less-prefetch", "memory-mapped-data"},
+              finding);
+  return {finding};
+}
+
+}  // namespace oomscope

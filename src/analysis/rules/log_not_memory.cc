@@ -1,0 +1,29 @@
+// No memory ran out, whatever the message sounds like.
+#include "analysis/rules/log_rules.h"
+
+namespace oomscope {
+
+std::vector<Finding> find_log_not_memory(const CaseFacts& facts) {
+  if (!failed_as(facts, Kind::not_memory)) return {};
+  const TextFacts& text = *facts.text;
+  const std::string_view id = text.failure->id;
+  const PhraseValue what{.name = "what", .text = text.failure->what, .phrases = {}};
+  const bool is_index = id == "gpu.assertion" || id == "gpu.assert-triggered" || id == "index.range";
+  std::string key = "not-memory-device";
+  if (is_index) key = "not-memory-index";
+  if (id == "cuda.oom-huge") key = "not-memory-huge";
+  if (id == "triton.shared") key = "not-memory-triton";
+  if (text.failure->family == Family::collective) key = "not-memory-collective";
+  if (text.failure->family == Family::disk) key = "not-memory-disk";
+  if (text.failure->family == Family::by_hand) key = "not-memory-by-hand";
+  if (id == "worker.crashed" || id == "process.crashed") key = "not-memory-crash";
+  Finding finding = log_finding(text, key, {what});
+  finding.id = "not-memory";
+  if (text.failure->family == Family::disk) add_changes(text, {"check-disk", "sharded-saving"}, finding);
+  if (is_index || id == "cuda.oom-huge") add_changes(text, {"check-indices", "check-launch", "check-data"}, finding);
+  if (key == "not-memory-device") add_changes(text, {"check-launch", "match-versions", "check-indices"}, finding);
+  if (key == "not-memory-crash") add_changes(text, {"check-data", "match-versions"}, finding);
+  return {finding};
+}
+
+}  // namespace oomscope

@@ -1,0 +1,30 @@
+// Memory of another backend than CUDA ran out.
+#include "analysis/rules/log_rules.h"
+
+namespace oomscope {
+
+std::vector<Finding> find_log_other_backend(const CaseFacts& facts) {
+  if (!failed_as(facts, Kind::other_backend_oom)) return {};
+  const TextFacts& text = *facts.text;
+  const std::string_view id = text.failure->id;
+  const bool is_mps = id.starts_with("mps");
+  const bool is_block = id == "xpu.block-limit" || id == "mps.buffer";
+  Finding finding = log_finding(text,
+                                is_block ? "block-limit"
+                                : is_mps ? "mps-watermark"
+                                         : "other-backend",
+                                {size_value("tried", text.card.tried), size_value("limit", text.card.limit),
+                                 size_value("allocated", text.card.allocated)});
+  finding.id = is_block ? "block-limit" : "other-backend";
+  if (is_block) add_changes(text, {"process-in-chunks", "smaller-input", "smaller-batch"}, finding);
+  const std::vector<std::string_view> list = remedies_of_phase(text);
+  const bool in_attention = std::find(list.begin(), list.end(), "fused-attention") != list.end();
+  add_changes(text, {"smaller-batch"}, finding);
+  if (in_attention) add_changes(text, {"fused-attention"}, finding);
+  add_changes(text, {"smaller-model"}, finding);
+  if (is_mps) add_changes(text, {"mps-watermark"}, finding);
+  add_changes(text, {"smaller-input", "larger-gpu"}, finding);
+  return {finding};
+}
+
+}  // namespace oomscope

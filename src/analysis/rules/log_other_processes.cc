@@ -1,0 +1,23 @@
+// Memory outside this process is what is missing.
+#include "analysis/rules/log_rules.h"
+
+namespace oomscope {
+
+std::vector<Finding> find_log_other_processes(const CaseFacts& facts) {
+  if (!failed_as(facts, Kind::gpu_oom_other_process)) return {};
+  const TextFacts& text = *facts.text;
+  if (text.failure->family == Family::engine_start) return {};
+  const bool is_listed = !text.card.others.empty();
+  const bool is_bare = !text.card.total;
+  Finding finding = log_finding(text,
+                                is_bare     ? "card-full"
+                                : is_listed ? "other-memory-on-card"
+                                            : "other-memory-likely",
+                                {size_value("tried", text.card.tried), size_value("others", text.card.foreign()),
+                                 size_value("reserved", text.card.reserved), size_value("total", text.card.total)});
+  finding.id = "other-memory-on-card";
+  add_changes(text, {"free-other-processes", "other-gpu", "share-card", "lower-limit", "smaller-batch"}, finding);
+  return {finding};
+}
+
+}  // namespace oomscope

@@ -1,0 +1,135 @@
+#include "analysis/rules/log_rule.h"
+
+#include <algorithm>
+
+#include "base/bytes_text.h"
+#include "remedies/remedy.h"
+
+namespace oomscope {
+namespace {
+
+bool frames_name(const TextFacts& facts, std::initializer_list<std::string_view> parts) {
+  if (facts.failure == nullptr) return false;
+  const auto names = [&](std::string_view text) {
+    return std::any_of(parts.begin(), parts.end(),
+                       [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+  };
+  return names(facts.failure->previous_line) ||
+         std::any_of(facts.failure->frames.begin(), facts.failure->frames.end(),
+                     [&](const TextFrame& frame) { return names(frame.code) || names(frame.function); });
+}
+
+// The first release of a range such as "2.2-2.8" or "2.9 or later".
+std::string oldest_release(std::string_view vintage) {
+  const size_t end = std::min(vintage.find_first_not_of("0123456789."), vintage.size());
+  return std::string(vintage.substr(0, end));
+}
+
+std::vector<std::string_view> base_remedies(Phase phase) {
+  switch (phase) {
+    case Phase::optimizer_step: return {"lighter-optimizer", "fused-optimizer", "sharding", "offload", "smaller-batch"};
+    case Phase::evaluation: return {"no-grad", "smaller-batch", "results-to-cpu", "release-cache"};
+    case Phase::saving: return {"sharded-saving", "copy-on-cpu", "release-cache"};
+    case Phase::resume: return {"load-on-cpu", "delete-references", "release-cache"};
+    case Phase::next_model: return {"delete-references", "release-cache", "clear-traceback"};
+    case Phase::load: return {"quantised-loading", "model-parallel", "other-gpu", "load-on-cpu"};
+    case Phase::generation: return {"smaller-kv-cache", "smaller-batch", "quantised-loading"};
+    case Phase::loss: return {"chunked-loss", "smaller-batch", "mixed-precision", "checkpointing"};
+    case Phase::start: return {"free-other-processes", "other-gpu", "share-card"};
+    case Phase::between_steps: return {"detach", "copy-on-cpu", "smaller-batch"};
+    case Phase::unknown:
+    case Phase::data_loading:
+    case Phase::forward:
+    case Phase::backward: return {"smaller-batch", "checkpointing", "mixed-precision", "gradient-accumulation"};
+  }
+  return {"smaller-batch"};
+}
+
+}  // namespace
+
+Finding log_finding(const TextFacts& facts, std::string id, std::vector<PhraseValue> values) {
+  Finding finding;
+  finding.claim = Phrase{.key = "log." + id + ".claim", .values = values};
+  finding.because = Phrase{.key = "log." + id + ".because", .values = values};
+  finding.surer = Phrase{.key = "log." + id + ".surer", .values = std::move(values)};
+  finding.id = std::move(id);
+  finding.confidence = facts.confidence;
+  finding.instant = {.phase = facts.phase, .event = std::nullopt, .step = facts.step, .failed = true};
+  if (facts.failure != nullptr) {
+    finding.bytes = facts.card.tried;
+    FindingEvidence message{.text = Phrase{.key = "log.message"}.with("text", facts.failure->excerpt),
+                            .event = std::nullopt,
+                            .site = {},
+                            .bytes = facts.card.tried,
+                            .log_line = facts.failure->line};
+    finding.evidence.push_back(std::move(message));
+  }
+  // Popular advice that the figures speak against.
+  const auto refutes = [&](bool holds, const char* claim) {
+    if (holds) finding.claims.emplace_back(claim);
+  };
+  const CardFigures& card = facts.card;
+  const bool slack_is_too_small = card.tried && card.unused && *card.unused<*card.tried&& * card.unused> 0;
+  refutes(slack_is_too_small && facts.failure != nullptr && !facts.failure->hint.empty(), "reserved-is-fragmentation");
+  refutes(card.has(Contradiction::free_covers_request), "smi-shows-free");
+  refutes(card.has(Contradiction::reserved_below_allocated), "allocated-above-reserved");
+  refutes(card.has(Contradiction::request_above_total), "max-split-cures");
+  refutes(facts.phase == Phase::evaluation && facts.card.total.has_value(), "eval-saves-memory");
+  return finding;
+}
+
+PhraseValue size_value(std::string name, const std::optional<int64_t>& bytes) {
+  return {.name = std::move(name), .text = bytes ? format_bytes(*bytes) : "?", .phrases = {}};
+}
+
+Circumstances circumstances_of(const TextFacts& facts) {
+  Circumstances known;
+  known.kind = facts.kind;
+  known.phase = facts.phase;
+  known.torch_version = facts.around.torch_version;
+  if (known.torch_version.empty() && facts.failure != nullptr)
+    known.torch_version = oldest_release(facts.failure->vintage);
+  if (facts.around.expandable_segments) known.expandable_segments = true;
+  known.framework = facts.around.framework;
+  known.num_workers = facts.around.num_workers;
+  known.is_notebook = facts.around.is_notebook;
+  known.is_container = facts.around.is_container;
+  known.is_slurm = facts.around.is_slurm;
+  known.is_windows = facts.around.is_windows;
+  known.figures.host_limit = facts.kind == Kind::cgroup_or_slurm_limit ? facts.card.limit : std::nullopt;
+  if (facts.around.host_total_bytes && !known.figures.host_limit)
+    known.figures.host_limit = static_cast<int64_t>(*facts.around.host_total_bytes);
+  return known;
+}
+
+void add_changes(const TextFacts& facts, std::initializer_list<std::string_view> remedies, Finding& finding) {
+  for (std::string_view remedy : remedies) {
+    const bool is_new = std::none_of(finding.changes.begin(), finding.changes.end(),
+                                     [&](const Change& change) { return change.remedy == remedy; });
+    const Remedy* found = find_remedy(remedy);
+    const Circumstances known = circumstances_of(facts);
+    if (is_new && found != nullptr && found->applies(known)) finding.changes.push_back(change_of(*found, known));
+  }
+}
+
+std::vector<std::string_view> remedies_of_phase(const TextFacts& facts) {
+  std::vector<std::string_view> list = base_remedies(facts.phase);
+  const bool in_attention = frames_name(facts, {"scaled_dot_product_attention", "attention", "attn", "softmax"});
+  if (in_attention) list.insert(list.begin() + std::min<size_t>(1, list.size()), "fused-attention");
+  if (frames_name(facts, {"cross_entropy", "lm_head"}) && facts.phase != Phase::loss)
+    list.insert(list.begin() + std::min<size_t>(1, list.size()), "chunked-loss");
+  return list;
+}
+
+bool is_oversized_request(const TextFacts& facts) {
+  constexpr int64_t kOversized = 30 * kGiB;  // where no total is printed: no tensor of a usual step
+  const std::optional<int64_t>& tried = facts.card.tried;
+  if (!tried) return false;
+  return facts.card.total ? *tried >= *facts.card.total / 10 * 9 : *tried >= kOversized;
+}
+
+bool failed_as(const CaseFacts& facts, Kind kind) {
+  return facts.text != nullptr && facts.text->failure != nullptr && facts.text->kind == kind;
+}
+
+}  // namespace oomscope

@@ -1,0 +1,35 @@
+// The GPU ran out and the figures leave more than one cause open.
+#include "analysis/rules/log_rules.h"
+
+namespace oomscope {
+
+std::vector<Finding> find_log_unexplained(const CaseFacts& facts) {
+  if (!failed_as(facts, Kind::gpu_oom) || is_oversized_request(*facts.text)) return {};
+  const TextFacts& text = *facts.text;
+  if (text.card.limit && text.confidence == Confidence::high) return {};  // log_limit
+  const bool is_bare = !text.card.total;
+  const bool contradicts = text.card.has(Contradiction::free_covers_request) && text.confidence == Confidence::low;
+  Finding finding = log_finding(text,
+                                is_bare       ? "no-figures"
+                                : contradicts ? "free-but-refused"
+                                              : "nearly-full",
+                                {size_value("tried", text.card.tried), size_value("unused", text.card.unused),
+                                 size_value("free", text.card.free)});
+  finding.id = "gpu-out-of-memory";
+  const bool unused_serves = text.card.tried && text.card.unused.value_or(0) >= *text.card.tried;
+  if (is_bare && text.phase == Phase::unknown) {
+    add_changes(text, {"smaller-batch", "other-gpu", "no-grad", "detach"}, finding);
+  } else if (is_bare && text.phase == Phase::backward) {
+    add_changes(text, {"smaller-batch", "detach", "checkpointing"}, finding);
+  } else {
+    const std::vector<std::string_view> list = remedies_of_phase(text);
+    if (!list.empty()) add_changes(text, {list.front()}, finding);
+    if (unused_serves) add_changes(text, {"allocator-setting"}, finding);
+    if (contradicts) add_changes(text, {"raise-fraction", "other-gpu"}, finding);
+    for (std::string_view remedy : list) add_changes(text, {remedy}, finding);
+  }
+  add_changes(text, {"report-more"}, finding);
+  return {finding};
+}
+
+}  // namespace oomscope

@@ -1,0 +1,469 @@
+#include "analysis/text_facts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/bytes_text.h"
+#include "types/context_size.h"
+
+namespace oomscope {
+namespace {
+
+// Shares of the card, in per cent. Measured on 43 labelled messages with figures: "cached and unused is at least the
+// request" holds for 24 of them and 9 are fragmentation; with 5 % of the card besides for 10, of which 6 are.
+constexpr int64_t kNotableUnusedPercent = 5;
+constexpr int64_t kNotableForeignPercent = 20;
+constexpr int64_t kNotableFreePercent = 5;
+constexpr int64_t kLargestCardBytes = 288 * kGiB;  // of any card sold so far
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+struct KindDecision {
+  Kind kind = Kind::gpu_oom;
+  std::vector<Kind> also;
+  Confidence confidence = Confidence::medium;
+};
+
+bool at_least(int64_t part, int64_t whole, int64_t percent) { return part >= whole / 100 * percent; }
+
+// ---- the GPU's kinds, by the figures ------------------------------------------------------------------------------
+
+KindDecision decide_by_figures(const CardFigures& card) {
+  const int64_t tried = card.tried.value_or(0);
+  if (card.limit && card.reserved && (!card.total || *card.limit < *card.total) &&
+      *card.reserved + tried > *card.limit) {
+    const bool is_capacity = *card.allocated + tried > *card.limit;
+    return {Kind::gpu_oom, {is_capacity ? Kind::gpu_oom_capacity : Kind::gpu_oom_fragmentation}, Confidence::high};
+  }
+  if (card.has(Contradiction::request_above_total)) return {Kind::gpu_oom_capacity, {}, Confidence::high};
+  if (card.has(Contradiction::allocated_above_total))
+    return {Kind::gpu_oom_capacity, {Kind::gpu_oom}, Confidence::medium};
+  if (!card.total || !card.free || !card.reserved) {
+    if (tried > kLargestCardBytes) return {Kind::gpu_oom_capacity, {}, Confidence::high};
+    return {Kind::gpu_oom, {Kind::gpu_oom_capacity}, Confidence::low};
+  }
+  const int64_t unused = card.unused.value_or(0);
+  const int64_t foreign = card.foreign();
+  const bool unused_serves = unused >= tried;
+  const bool much_unused = unused_serves && at_least(unused, *card.total, kNotableUnusedPercent);
+  const bool would_fit_alone = tried <= *card.free + foreign;
+  const bool much_foreign = at_least(foreign, *card.total, kNotableForeignPercent) && would_fit_alone;
+  const bool much_free =
+      card.has(Contradiction::free_covers_request) && at_least(*card.free, *card.total, kNotableFreePercent);
+  if (much_free) {
+    KindDecision open{Kind::gpu_oom, {}, Confidence::low};
+    if (unused_serves) open.also.push_back(Kind::gpu_oom_fragmentation);
+    return open;
+  }
+  if (much_unused && unused > foreign) {
+    const bool nearly_full = *card.allocated + tried > *card.total / 100 * 90;
+    std::vector<Kind> also{Kind::gpu_oom};
+    if (nearly_full) also.push_back(Kind::gpu_oom_capacity);
+    if (much_foreign) also.push_back(Kind::gpu_oom_other_process);
+    return {Kind::gpu_oom_fragmentation, also, Confidence::medium};
+  }
+  if (much_foreign) {
+    const bool is_listed = !card.others.empty();
+    std::vector<Kind> also;
+    if (*card.allocated == 0) also.push_back(Kind::gpu_oom_first_alloc_or_context);
+    if (!is_listed) also.push_back(Kind::gpu_oom_capacity);
+    return {Kind::gpu_oom_other_process, also, is_listed ? Confidence::high : Confidence::medium};
+  }
+  if (unused_serves) return {Kind::gpu_oom, {Kind::gpu_oom_capacity, Kind::gpu_oom_fragmentation}, Confidence::medium};
+  if (*card.allocated == 0) return {Kind::gpu_oom_first_alloc_or_context, {Kind::gpu_oom_capacity}, Confidence::medium};
+  // Free memory and holes together would do, but they do not join.
+  const bool pieces_would_do =
+      unused + *card.free >= tried && unused > 0 && at_least(unused, *card.total, kNotableUnusedPercent);
+  if (pieces_would_do)
+    return {Kind::gpu_oom_capacity, {Kind::gpu_oom, Kind::gpu_oom_fragmentation}, Confidence::medium};
+  return {Kind::gpu_oom_capacity, {}, Confidence::high};
+}
+
+bool pins_memory(const TextMessage& message) {
+  return std::any_of(message.frames.begin(), message.frames.end(), [](const TextFrame& frame) {
+    return contains(frame.function, "pin_memory") || contains(frame.file, "pin_memory") ||
+           contains(frame.code, "pin_memory(");
+  });
+}
+
+// Nothing was on the card yet: the first tensor, the first transfer, the context.
+bool is_first_use(const TextMessage& message, Phase phase) {
+  if (contains(message.what, "THCGeneral")) return true;
+  if (!(phase == Phase::unknown || phase == Phase::start || phase == Phase::load)) return false;
+  const std::string& code = message.frames.empty() ? message.previous_line : message.frames.back().code;
+  for (std::string_view call : {".cuda(", ".to(", "torch.zeros", "torch.ones", "torch.empty", "torch.rand",
+                                "torch.tensor(", "torch.full(", "cuda.init", "set_device(", "_lazy_init", "manual_seed",
+                                "_cuda_init", "cuda.synchronize", "current_stream(", "t.cuda", "convert(t)"}) {
+    if (contains(code, call)) return true;
+  }
+  return phase == Phase::start;
+}
+
+// What the listing beside it says: cards that were full without us.
+bool listing_shows_full(const Surroundings& around, std::optional<int> gpu) {
+  for (const ListedGpu& listed : around.gpus) {
+    if (gpu && listed.index != *gpu) continue;
+    if (listed.total_bytes > 0 && listed.used_bytes > listed.total_bytes * 0.9) return true;
+  }
+  return false;
+}
+
+KindDecision decide_bare(const TextMessage& message, Phase phase, const Surroundings& around) {
+  if (pins_memory(message)) return {Kind::host_alloc_failed, {Kind::gpu_oom}, Confidence::medium};
+  const bool first = is_first_use(message, phase);
+  if (first && listing_shows_full(around, message.gpu))
+    return {Kind::gpu_oom_other_process, {Kind::gpu_oom_first_alloc_or_context}, Confidence::medium};
+  if (first) return {Kind::gpu_oom_first_alloc_or_context, {Kind::gpu_oom_other_process}, Confidence::medium};
+  if (listing_shows_full(around, message.gpu) && message.frames.empty())
+    return {Kind::gpu_oom_other_process, {Kind::gpu_oom_first_alloc_or_context, Kind::gpu_oom}, Confidence::low};
+  return {Kind::gpu_oom,
+          {Kind::gpu_oom_capacity, Kind::gpu_oom_first_alloc_or_context, Kind::host_alloc_failed},
+          Confidence::low};
+}
+
+// ---- the other kinds ------------------------------------------------------------------------------------------------
+
+// "No space left on device" is about /dev/shm where semaphores, queues or tensors are shared, else about a disk.
+bool shares_memory(const TextMessage& message) {
+  const auto tells = [](std::string_view text) {
+    return contains(text, "SemLock") || contains(text, "/dev/shm") || contains(text, "shared_memory") ||
+           contains(text, "_share_") || contains(text, "</torch_");
+  };
+  if (tells(message.excerpt) || tells(message.previous_line)) return true;
+  return std::any_of(message.frames.begin(), message.frames.end(), [&](const TextFrame& frame) {
+    return tells(frame.code) || tells(frame.file) || tells(frame.function) ||
+           contains(frame.file, "multiprocessing/synchronize.py") || contains(frame.file, "multiprocessing/heap.py");
+  });
+}
+
+KindDecision decide_engine(const TextMessage& message, const CardFigures& card) {
+  if (message.kind != Kind::gpu_oom_other_process || !card.total || !card.free)
+    return {message.kind, message.also, Confidence::high};
+  // An engine's own context is on the card by then.
+  const bool is_foreign = *card.total - *card.free > kLargestContextBytes;
+  if (is_foreign) return {Kind::gpu_oom_other_process, {Kind::gpu_oom_capacity}, Confidence::high};
+  return {Kind::gpu_oom_capacity, {Kind::gpu_oom_other_process}, Confidence::medium};
+}
+
+Confidence confidence_of(int strength) {
+  return strength >= 5 ? Confidence::high : strength >= 3 ? Confidence::medium : Confidence::low;
+}
+
+KindDecision decide_kind(const TextFacts& facts) {
+  const TextMessage& message = *facts.failure;
+  switch (message.family) {
+    case Family::allocator: return decide_by_figures(facts.card);
+    case Family::bare_gpu: return decide_bare(message, facts.phase, facts.around);
+    case Family::engine_start: return decide_engine(message, facts.card);
+    case Family::disk:
+      if (message.id == "errno.28" && shares_memory(message)) return {Kind::shm_exhausted, {}, Confidence::high};
+      return {message.kind, message.also, Confidence::medium};
+    case Family::gpu_library:
+      return {message.kind, message.also, message.strength >= 4 ? Confidence::high : Confidence::low};
+    case Family::other_backend:
+    case Family::host_alloc:
+    case Family::worker:
+    case Family::shm:
+    case Family::descriptors:
+    case Family::kernel:
+    case Family::cgroup:
+    case Family::ended:
+    case Family::windows:
+    case Family::device:
+    case Family::collective:
+    case Family::by_hand:
+    case Family::note: return {message.kind, message.also, confidence_of(message.strength)};
+  }
+  return {message.kind, message.also, Confidence::low};
+}
+
+// ---- which message it is --------------------------------------------------------------------------------------------
+
+struct Candidate {
+  const TextMessage* message = nullptr;
+  size_t log = 0;
+};
+
+bool is_failure(const TextMessage& message) { return message.strength > 0; }
+
+// The strongest message, and of equals the earliest: later ones are mostly consequences (the other ranks, the launcher,
+// the handler). A GPU assertion counts against every later message of the GPU.
+Candidate choose_failure(std::span<const TextEvidence> logs) {
+  Candidate best;
+  const auto is_earlier = [](const TextMessage& a, size_t log_a, const TextMessage& b, size_t log_b) {
+    if (a.time_seconds && b.time_seconds && log_a != log_b) return *a.time_seconds < *b.time_seconds;
+    return false;  // they come in the order of the text
+  };
+  for (size_t log = 0; log < logs.size(); ++log) {
+    for (const TextMessage& message : logs[log].messages) {
+      if (!is_failure(message)) continue;
+      const bool is_better =
+          best.message == nullptr || message.strength > best.message->strength ||
+          (message.strength == best.message->strength && is_earlier(message, log, *best.message, best.log));
+      if (is_better) best = {&message, log};
+    }
+  }
+  return best;
+}
+
+bool same_machine_memory(Family a, Family b) {
+  const auto is_host = [](Family f) {
+    return f == Family::kernel || f == Family::cgroup || f == Family::ended || f == Family::host_alloc ||
+           f == Family::worker || f == Family::note;
+  };
+  return a == b || (is_host(a) && is_host(b));
+}
+
+// PrintedFigures that the failure's own message lacks and another one about the same memory has.
+void add_figures(const TextMessage& from, PrintedFigures& to) {
+  for (size_t i = 0; i < kFigures; ++i) {
+    if (!to.values[i]) to.values[i] = from.figures.values[i];
+  }
+}
+
+void collect_figures(std::span<const TextEvidence> logs, TextFacts& facts) {
+  const TextMessage* failure = facts.failure;
+  if (failure != nullptr) facts.numbers = settled_figures(*failure, facts.card);
+  const bool is_complete = failure != nullptr && failure->family == Family::allocator;
+  if (is_complete) return;
+  for (const TextEvidence& log : logs) {
+    for (const TextMessage& message : log.messages) {
+      if (failure == nullptr || same_machine_memory(failure->family, message.family))
+        add_figures(message, facts.numbers);
+    }
+  }
+}
+
+// ---- the balance
+// -----------------------------------------------------------------------------------------------------
+
+void add_row(TextFacts& facts, const char* name, int64_t bytes, const char* source, bool is_outside = false) {
+  facts.balance.push_back(BalanceRow{.name = {.key = std::string("text.row-") + name},
+                                     .bytes = bytes,
+                                     .source = {.key = std::string("text.from-") + source},
+                                     .is_outside = is_outside});
+  facts.balance_total_bytes += bytes;
+}
+
+// Rows that add up to the card's total; what no figure explains is a row of its own.
+void fill_balance(TextFacts& facts) {
+  const CardFigures& card = facts.card;
+  if (!card.total || !card.free || !card.allocated || !card.reserved) return;
+  add_row(facts, "allocated", *card.allocated, "message");
+  if (card.unused.value_or(0) > 0) add_row(facts, "unused", *card.unused, "message");
+  if (const std::optional<int64_t> outside = card.own_outside(); outside && *outside > 0) {
+    add_row(facts, "own-outside", *outside, card.has(Contradiction::own_listed_as_other) ? "pid-is-self" : "difference",
+            true);
+  }
+  if (!card.others.empty()) {
+    int64_t others = 0;
+    for (int64_t each : card.others) others += each;
+    add_row(facts, "others", others, "message", true);
+  }
+  add_row(facts, "free", *card.free, "message", true);
+  const int64_t rest = *card.total - facts.balance_total_bytes;
+  if (rest != 0)
+    add_row(facts, "not-accounted", rest, rest < 0 ? "contradiction" : card.own ? "rest" : "rest-with-context", true);
+}
+
+// ---- ranks
+// -----------------------------------------------------------------------------------------------------------
+
+std::optional<int> rank_in_name(std::string_view name) {
+  const size_t slash = name.find_last_of('/');
+  const std::string_view file = slash == std::string_view::npos ? name : name.substr(slash + 1);
+  const size_t at = file.find("rank");
+  if (at == std::string_view::npos) return std::nullopt;
+  int rank = 0;
+  bool has_digit = false;
+  for (size_t i = at + 4; i < file.size() && rank < 100000; ++i) {
+    if (file[i] >= '0' && file[i] <= '9') {
+      rank = rank * 10 + (file[i] - '0');
+      has_digit = true;
+    } else if (has_digit || (file[i] != '_' && file[i] != '-' && file[i] != '.')) {
+      break;
+    }
+  }
+  return has_digit ? std::optional<int>(rank) : std::nullopt;
+}
+
+void find_ranks(std::span<const TextEvidence> logs, TextFacts& facts) {
+  std::map<std::pair<size_t, int>, RankFailure> strongest;
+  for (size_t log = 0; log < logs.size(); ++log) {
+    const std::optional<int> of_file = rank_in_name(logs[log].name);
+    for (const TextMessage& message : logs[log].messages) {
+      if (!is_failure(message)) continue;
+      const std::optional<int> rank = message.rank ? message.rank : of_file;
+      if (!rank && logs.size() == 1) continue;
+      // One log of all ranks is told apart by its prefixes, several logs by themselves.
+      const auto [at, is_new] =
+          strongest.try_emplace({log, rank.value_or(-1)}, RankFailure{rank, log, &message, message.kind});
+      if (!is_new && message.strength > at->second.message->strength) at->second.message = &message;
+    }
+  }
+  for (auto& [key, failure] : strongest) {
+    failure.kind = failure.message->family == Family::allocator
+                       ? decide_by_figures(reconcile_card(*failure.message)).kind
+                       : failure.message->kind;
+    facts.ranks.push_back(failure);
+  }
+  const bool have_times = std::all_of(facts.ranks.begin(), facts.ranks.end(),
+                                      [](const RankFailure& each) { return each.message->time_seconds.has_value(); });
+  facts.order_is_known = have_times || logs.size() == 1;
+  std::stable_sort(facts.ranks.begin(), facts.ranks.end(), [&](const RankFailure& a, const RankFailure& b) {
+    if (have_times && *a.message->time_seconds != *b.message->time_seconds)
+      return *a.message->time_seconds < *b.message->time_seconds;
+    return a.log == b.log && a.message->offset_bytes < b.message->offset_bytes;
+  });
+}
+
+// ---- growth
+// ----------------------------------------------------------------------------------------------------------
+
+// Allocated bytes of later and later messages, and of figures that the program prints itself, where they never fall.
+void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
+  constexpr size_t kFewest = 4;
+  for (const TextEvidence& log : logs) {
+    std::vector<double> values;
+    bool falls = false;
+    for (const TextMessage& message : log.messages) {
+      const std::optional<double>& bytes = message.figures[Figure::allocated];
+      if (!bytes || (facts.failure != nullptr && message.rank != facts.failure->rank)) continue;
+      falls |= !values.empty() && *bytes < values.back();
+      if (values.empty() || *bytes > values.back()) values.push_back(*bytes);
+    }
+    if (falls || values.size() < kFewest || values.back() < values.front() * 1.1) continue;
+    facts.allocated_over_time = std::move(values);
+    return;
+  }
+}
+
+void merge_surroundings(const Surroundings& from, Surroundings& to) {
+  if (to.torch_version.empty()) to.torch_version = from.torch_version;
+  if (to.cuda_version.empty()) to.cuda_version = from.cuda_version;
+  if (to.gpus.empty()) to.gpus = from.gpus;
+  if (to.gpu_processes.empty()) to.gpu_processes = from.gpu_processes;
+  if (!to.host_total_bytes) to.host_total_bytes = from.host_total_bytes;
+  if (!to.host_available_bytes) to.host_available_bytes = from.host_available_bytes;
+  if (!to.shm_total_bytes) to.shm_total_bytes = from.shm_total_bytes;
+  if (!to.shm_used_bytes) to.shm_used_bytes = from.shm_used_bytes;
+  if (!to.num_workers) to.num_workers = from.num_workers;
+  if (to.framework.empty()) to.framework = from.framework;
+  to.is_windows |= from.is_windows;
+  to.is_wsl |= from.is_wsl;
+  to.is_notebook |= from.is_notebook;
+  to.is_container |= from.is_container;
+  to.is_slurm |= from.is_slurm;
+  to.expandable_segments |= from.expandable_segments;
+}
+
+// ---- caveats
+// -----------------------------------------------------------------------------------------------------------
+
+void add_caveat(TextFacts& facts, const char* code, std::vector<std::pair<std::string, std::string>> values = {}) {
+  facts.caveats.push_back(Caveat{code, std::move(values), CaveatSource::recording});
+}
+
+void fill_caveats(TextFacts& facts) {
+  const CardFigures& card = facts.card;
+  const auto text = [](const std::optional<int64_t>& bytes) { return bytes ? format_bytes(*bytes) : std::string("?"); };
+  for (Contradiction each : card.contradictions) {
+    switch (each) {
+      case Contradiction::impossible_value: add_caveat(facts, "text-impossible-value"); break;
+      case Contradiction::own_is_zero:
+        add_caveat(facts, "text-own-is-zero", {{"allocated", text(card.allocated)}});
+        break;
+      case Contradiction::own_listed_as_other:
+        add_caveat(facts, "text-pid-is-self", {{"own", text(card.own)}, {"reserved", text(card.reserved)}});
+        break;
+      case Contradiction::free_covers_request:
+        add_caveat(facts, "text-free-covers-request", {{"free", text(card.free)}, {"tried", text(card.tried)}});
+        break;
+      case Contradiction::reserved_below_allocated:
+        add_caveat(facts, "text-reserved-below-allocated",
+                   {{"reserved", text(card.reserved)}, {"allocated", text(card.allocated)}});
+        break;
+      case Contradiction::allocated_above_total:
+        add_caveat(facts, "text-allocated-above-total", {{"total", text(card.total)}});
+        break;
+      case Contradiction::request_above_total:
+        add_caveat(facts, "text-request-above-total", {{"tried", text(card.tried)}, {"total", text(card.total)}});
+        break;
+      case Contradiction::fraction_omitted: add_caveat(facts, "text-fraction-omitted"); break;
+    }
+  }
+  for (const TextEvidence* log : facts.logs)
+    facts.caveats.insert(facts.caveats.end(), log->caveats.begin(), log->caveats.end());
+}
+
+// A summary alone: it counts failures and says no more of them.
+void use_summary(TextFacts& facts) {
+  for (const TextEvidence* log : facts.logs) {
+    for (const MemorySummary& summary : log->summaries) {
+      for (const SummaryRow& row : summary.rows) {
+        if (row.metric == "allocated_bytes.all") facts.numbers[Figure::allocated] = row.values[0];
+        if (row.metric == "reserved_bytes.all") facts.numbers[Figure::reserved] = row.values[0];
+        if (row.metric == "active_bytes.all") facts.numbers[Figure::active] = row.values[0];
+      }
+      if (summary.num_ooms > 0 && facts.failure == nullptr) {
+        facts.kind = Kind::gpu_oom;
+        facts.confidence = Confidence::low;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TextFacts find_text_facts(std::span<const TextEvidence> logs) {
+  TextFacts facts;
+  for (const TextEvidence& log : logs) {
+    facts.logs.push_back(&log);
+    merge_surroundings(log.surroundings, facts.around);
+  }
+  const Candidate chosen = choose_failure(logs);
+  facts.failure = chosen.message;
+  facts.failure_log = chosen.log;
+  if (facts.failure != nullptr) {
+    facts.card = reconcile_card(*facts.failure);
+    const TextPhase phase = phase_of(*facts.failure);
+    facts.phase = phase.phase;
+    facts.step = phase.step;
+    facts.after_training = phase.after_training;
+    const KindDecision decision = decide_kind(facts);
+    facts.kind = decision.kind;
+    facts.also = decision.also;
+    facts.confidence = decision.confidence;
+    for (const TextEvidence& log : logs) {
+      facts.failures += std::count_if(log.messages.begin(), log.messages.end(), [&](const TextMessage& message) {
+        return message.family == facts.failure->family;
+      });
+    }
+    fill_balance(facts);
+  } else {
+    use_summary(facts);
+  }
+  collect_figures(logs, facts);
+  find_ranks(logs, facts);
+  find_growth(logs, facts);
+  if (!facts.allocated_over_time.empty() && facts.kind != Kind::no_failure) facts.also.push_back(Kind::leak_suspected);
+  fill_caveats(facts);
+  return facts;
+}
+
+// Every kind of a full GPU is the same failure, of which the snapshot knows more.
+bool log_agrees_with_snapshot(const TextFacts& facts, Kind snapshot) {
+  const auto is_gpu = [](Kind kind) {
+    return kind == Kind::gpu_oom || kind == Kind::gpu_oom_capacity || kind == Kind::gpu_oom_fragmentation ||
+           kind == Kind::gpu_oom_other_process || kind == Kind::gpu_oom_first_alloc_or_context;
+  };
+  return facts.failure == nullptr || facts.kind == snapshot || (is_gpu(facts.kind) && is_gpu(snapshot));
+}
+
+bool log_outweighs_snapshot(const TextFacts& facts, Kind snapshot) {
+  if (facts.failure == nullptr || facts.kind == snapshot) return false;
+  return snapshot == Kind::no_failure;
+}
+
+}  // namespace oomscope

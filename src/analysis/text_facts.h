@@ -1,0 +1,68 @@
+// What logs establish: the message that tells of the failure, its kind, how sure that is, and its figures reconciled.
+// Rules of src/analysis/rules/ make findings of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/why.h"
+#include "base/caveat.h"
+#include "model/card_figures.h"
+#include "types/confidence.h"
+#include "types/kind.h"
+#include "types/phase.h"
+#include "types/phrase.h"
+#include "types/text_evidence.h"
+
+namespace oomscope {
+
+// The first failure of one rank, or of one log where no rank is named.
+struct RankFailure {
+  std::optional<int> rank;
+  size_t log = 0;
+  const TextMessage* message = nullptr;
+  Kind kind = Kind::gpu_oom;
+};
+
+struct TextFacts {
+  std::vector<const TextEvidence*> logs;
+  const TextMessage* failure = nullptr;  // null: nothing failed
+  size_t failure_log = 0;
+  Kind kind = Kind::no_failure;
+  std::vector<Kind> also;
+  Confidence confidence = Confidence::low;
+  Phase phase = Phase::unknown;
+  std::optional<int> step;      // of the job, as far as progress lines tell
+  bool after_training = false;  // progress of training was seen before
+  CardFigures card;
+  PrintedFigures numbers;  // of the failure, with what other messages of the same kind add
+  std::vector<BalanceRow> balance;
+  int64_t balance_total_bytes = 0;
+  Surroundings around;
+  std::vector<RankFailure> ranks;  // in the order of their failures, as far as that is known
+  bool order_is_known = false;
+  std::vector<double> allocated_over_time;  // of messages and of printed figures, where they rise
+  int64_t failures = 0;                     // messages of the failure's family
+  Caveats caveats;
+};
+
+// The logs must outlive the facts.
+[[nodiscard]] TextFacts find_text_facts(std::span<const TextEvidence> logs);
+
+// Whether the log's failure is the verdict beside a snapshot of this kind: the snapshot is exact about its own failure,
+// but it knows nothing of the host, and a snapshot without a failure nothing of the end.
+[[nodiscard]] bool log_agrees_with_snapshot(const TextFacts& facts, Kind snapshot);
+[[nodiscard]] bool log_outweighs_snapshot(const TextFacts& facts, Kind snapshot);
+
+// What the program was doing by its frames and its progress; see text_phase.cc.
+struct TextPhase {
+  Phase phase = Phase::unknown;
+  std::optional<int> step;
+  bool after_training = false;
+};
+[[nodiscard]] TextPhase phase_of(const TextMessage& message);
+
+}  // namespace oomscope

@@ -1,0 +1,175 @@
+// The phase of a failure in a log: its frames tell, from the innermost outwards, what the program was doing; progress
+// lines before it tell the rest.
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "analysis/text_facts.h"
+
+namespace oomscope {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+template <size_t N>
+bool contains_any(std::string_view text, const std::array<std::string_view, N>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return contains(text, part); });
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
+
+bool is_saving(const TextFrame& frame) {
+  static constexpr std::array<std::string_view, 8> kCode = {"torch.save(", "save_checkpoint", "save_pretrained(",
+                                                            "save_model(", ".save_state(",    "_save_checkpoint",
+                                                            "save_file(",  "gather_state"};
+  static constexpr std::array<std::string_view, 5> kFunctions = {"save_checkpoint", "save_pretrained", "save_model",
+                                                                 "_save_checkpoint", "save_state"};
+  return contains_any(frame.code, kCode) || contains_any(frame.function, kFunctions) ||
+         (contains(frame.file, "serialization.py") && (frame.function == "save" || frame.function == "_save")) ||
+         (contains(frame.code, "state_dict()") && !contains(frame.code, "load_state_dict"));
+}
+
+bool is_resuming(const TextFrame& frame) {
+  static constexpr std::array<std::string_view, 5> kCode = {"load_checkpoint", "resume_from", "load_state_dict(",
+                                                            "torch.load(", "load_state("};
+  return contains_any(frame.code, kCode) || contains(frame.function, "load_checkpoint") ||
+         contains(frame.function, "resume") ||
+         (contains(frame.file, "serialization.py") && contains(frame.function, "load"));
+}
+
+bool is_optimizer(const TextFrame& frame) {
+  return contains(frame.file, "torch/optim/") || contains(frame.code, "optimizer.step(") ||
+         contains(frame.code, "optim.step(") || contains(frame.code, "opt.step(") ||
+         contains(frame.function, "optimizer_step");
+}
+
+bool is_backward(const TextFrame& frame) {
+  return contains(frame.file, "torch/autograd/") || contains(frame.code, ".backward(") || frame.function == "backward";
+}
+
+bool is_evaluation(const TextFrame& frame) {
+  const std::string function = lower(frame.function);
+  static constexpr std::array<std::string_view, 5> kParts = {"valid", "evaluat", "eval_", "_eval", "test_"};
+  static constexpr std::array<std::string_view, 4> kCode = {"val_loader", "valid_loader", "validate(", "evaluate("};
+  return contains_any(function, kParts) || function == "eval" || function == "test" || function == "val" ||
+         contains_any(frame.code, kCode);
+}
+
+bool is_data(const TextFrame& frame) {
+  return contains(frame.file, "torch/utils/data/") || contains(frame.function, "collate") ||
+         contains(frame.function, "__getitem__") || contains(frame.function, "pin_memory") ||
+         contains(frame.file, "multiprocessing/queues.py");
+}
+
+bool is_loading(const TextFrame& frame) {
+  static constexpr std::array<std::string_view, 6> kCode = {"from_pretrained(", "model.to(", "model.cuda(",
+                                                            "net.to(",          "net.cuda(", "load_model("};
+  return contains_any(frame.code, kCode) || contains(frame.function, "from_pretrained") ||
+         contains(frame.function, "load_model") || contains(frame.code, "_apply(") || frame.function == "_apply";
+}
+
+bool is_loss(const TextFrame& frame) {
+  static constexpr std::array<std::string_view, 5> kCode = {"cross_entropy(", "criterion(", "compute_loss(", "loss_fn(",
+                                                            "nll_loss("};
+  return contains_any(frame.code, kCode) || contains(frame.file, "nn/modules/loss.py") ||
+         contains(frame.function, "cross_entropy");
+}
+
+bool is_generation(const TextFrame& frame) {
+  return frame.function == "generate" || contains(frame.code, ".generate(") || contains(frame.function, "prefill") ||
+         contains(frame.function, "decode_step") || contains(frame.file, "generation/utils.py");
+}
+
+bool is_forward(const TextFrame& frame) {
+  return frame.function == "forward" || frame.function == "_call_impl" || frame.function == "__call__" ||
+         contains(frame.code, "model(") || contains(frame.code, "net(");
+}
+
+bool is_start(const TextFrame& frame) {
+  static constexpr std::array<std::string_view, 7> kParts = {
+      "cuda.init(", "_lazy_init", "_cuda_init", "set_device(", "import torch", "init_process_group(", "init_device("};
+  return contains_any(frame.code, kParts) || frame.function == "_lazy_init" || contains(frame.function, "init_device");
+}
+
+struct PhaseTest {
+  Phase phase;
+  bool (*holds)(const TextFrame&);
+};
+
+// What decides first stands first: a validation's forward is evaluation, a checkpoint's copy is saving.
+constexpr std::array<PhaseTest, 11> kTests = {{{Phase::saving, is_saving},
+                                               {Phase::optimizer_step, is_optimizer},
+                                               {Phase::backward, is_backward},
+                                               {Phase::resume, is_resuming},
+                                               {Phase::data_loading, is_data},
+                                               {Phase::evaluation, is_evaluation},
+                                               {Phase::generation, is_generation},
+                                               {Phase::loss, is_loss},
+                                               {Phase::load, is_loading},
+                                               {Phase::forward, is_forward},
+                                               {Phase::start, is_start}}};
+
+Phase phase_by_frames(const std::vector<TextFrame>& frames) {
+  for (const PhaseTest& test : kTests) {
+    if (std::any_of(frames.begin(), frames.end(), test.holds)) return test.phase;
+  }
+  return Phase::unknown;
+}
+
+Phase phase_by_progress(const std::vector<std::string>& lines) {
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const std::string text = lower(*line);
+    static constexpr std::array<std::string_view, 3> kSaving = {"saving", "save checkpoint", "writing checkpoint"};
+    static constexpr std::array<std::string_view, 3> kEvaluation = {"validat", "evaluat", "eval "};
+    static constexpr std::array<std::string_view, 3> kLoading = {"loading checkpoint shards", "loading model",
+                                                                 "load weights"};
+    if (contains_any(text, kSaving)) return Phase::saving;
+    if (contains_any(text, kEvaluation)) return Phase::evaluation;
+    if (contains(text, "resum")) return Phase::resume;
+    if (contains_any(text, kLoading)) return Phase::load;
+    if (contains(text, "epoch") || contains(text, "it/s") || contains(text, "loss")) return Phase::unknown;  // a step
+  }
+  return Phase::unknown;
+}
+
+bool tells_of_training(std::string_view line) {
+  const std::string text = lower(line);
+  return contains(text, "loss") || contains(text, "it/s]") || contains(text, "epoch");
+}
+
+// "step 12", "[447/1736]", "12/100": the number of the last line that has one.
+std::optional<int> step_of(const std::vector<std::string>& lines) {
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const std::string text = lower(*line);
+    for (std::string_view word : {"step ", "step: ", "step=", "iteration ", "iter: ", "iter "}) {
+      const size_t at = text.find(word);
+      if (at == std::string::npos) continue;
+      int number = 0;
+      const char* begin = text.data() + at + word.size();
+      const std::from_chars_result read = std::from_chars(begin, text.data() + text.size(), number);
+      if (read.ec == std::errc{} && number >= 0) return number;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TextPhase phase_of(const TextMessage& message) {
+  TextPhase found;
+  found.phase = phase_by_frames(message.frames);
+  const Phase told = phase_by_progress(message.before);
+  // A loop over the validation set shows in frames as a mere forward where its function has another name.
+  const bool is_inner = found.phase == Phase::forward || found.phase == Phase::loss || found.phase == Phase::unknown;
+  if (is_inner && told != Phase::unknown) found.phase = told;
+  found.after_training = std::any_of(message.before.begin(), message.before.end(), tells_of_training);
+  if (found.after_training && found.phase == Phase::load) found.phase = Phase::next_model;
+  found.step = step_of(message.before);
+  return found;
+}
+
+}  // namespace oomscope

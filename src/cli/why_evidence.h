@@ -1,0 +1,25 @@
+// What `why` was given, sorted: snapshots and folders by their paths, logs read, error lines that were typed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "types/snapshot.h"
+#include "types/text_evidence.h"
+
+namespace oomscope {
+
+struct GivenEvidence {
+  std::vector<std::string> snapshots;  // paths of files and of folders with snapshots
+  std::optional<Snapshot> piped;       // of standard input
+  std::vector<TextEvidence> logs;
+};
+
+[[nodiscard]] bool is_folder(const std::string& path);
+
+// A word that is no file and holds a message that we know is the message itself; a mistyped path is not.
+[[nodiscard]] Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words);
+
+}  // namespace oomscope

@@ -1,0 +1,31 @@
+// Tracebacks and progress before a message: what the program was doing.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evidence/text/squeeze.h"
+#include "types/text_evidence.h"
+
+namespace oomscope {
+
+// The frames of the last traceback of `lines`, outermost first: Python's and IPython's forms. With `rank` only lines of
+// that rank count, where lines carry ranks. At most kMostFrames.
+constexpr size_t kMostFrames = 200;
+[[nodiscard]] std::vector<TextFrame> last_traceback(std::span<const CleanLine> lines, std::optional<int> rank);
+
+// Lines that tell of progress ("Epoch 3/10", "Validation", a bar), the last few, oldest first.
+[[nodiscard]] std::vector<std::string> progress_lines(std::span<const CleanLine> lines);
+
+// The last line with anything on it, shortened.
+[[nodiscard]] std::string last_line(std::span<const CleanLine> lines);
+
+// The last "2024-05-11 14:10:52.2" of the text as seconds since 1970, without regard to zones.
+[[nodiscard]] std::optional<double> last_time(std::string_view raw);
+
+// Hints at the machine and the program: versions, Windows, WSL, notebooks, containers, workers, frameworks.
+void look_around(std::string_view raw, Surroundings& surroundings);
+
+}  // namespace oomscope

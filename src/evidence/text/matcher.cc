@@ -1,0 +1,297 @@
+#include "evidence/text/matcher.h"
+#include "evidence/text/printed_bytes.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+namespace oomscope {
+namespace {
+
+constexpr std::string_view kSize = R"(-?\d[\d,]*(?:\.\d+)?(?:[KMGTPEkmg]i?B|[Bb]ytes?|[KMGT]|B)?)";
+constexpr size_t kLongestExcerpt = 400;
+constexpr size_t kLongestHint = 700;
+
+// Without blanks, for squeezed text; {tried} becomes a group that takes a printed size.
+std::string expand(std::string_view pattern, bool is_line) {
+  std::string out;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    const char c = pattern[at];
+    if (c == ' ' && !is_line) continue;
+    const size_t close = c == '{' ? pattern.find('}', at) : std::string_view::npos;
+    if (close != std::string_view::npos && figure_of(pattern.substr(at + 1, close - at - 1))) {
+      out += "(?P<" + std::string(pattern.substr(at + 1, close - at - 1)) + ">" + std::string(kSize) + ")";
+      at = close;
+      continue;
+    }
+    out += c;
+  }
+  return out;
+}
+
+std::unique_ptr<re2::RE2> compile(const std::string& pattern) {
+  re2::RE2::Options options;
+  options.set_encoding(re2::RE2::Options::EncodingLatin1);  // any bytes
+  options.set_log_errors(false);
+  options.set_dot_nl(true);
+  options.set_max_mem(int64_t{1} << 20);
+  return std::make_unique<re2::RE2>(pattern, options);
+}
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t number = 0;
+  const std::from_chars_result read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string_view view(const re2::StringPiece& piece) { return {piece.data(), piece.size()}; }
+
+// Groups by name: sizes go to the figures, the rest to the message's members.
+class GroupTaker {
+ public:
+  explicit GroupTaker(TextMessage& message) : message_(message) {}
+
+  void take(const std::string& name, std::string_view text) {
+    if (const std::optional<Figure> figure = figure_of(name)) {
+      if (const std::optional<double> bytes = printed_bytes(text)) message_.figures[*figure] = std::round(*bytes);
+      return;
+    }
+    if (name == "backend") message_.backend = text;
+    if (name == "what") message_.what = text;
+    if (name == "unit") unit_ = text;
+    if (name == "used_unit") used_unit_ = text;
+    const std::optional<int64_t> number = whole_number(text);
+    if (name == "pid") message_.pid = number;
+    constexpr int64_t kMostDevices = 4096;
+    if (number && *number < kMostDevices) {
+      if (name == "gpu") message_.gpu = static_cast<int>(*number);
+      if (name == "rank") message_.rank = static_cast<int>(*number);
+    }
+    if (name.ends_with("_number")) numbers_.emplace_back(name.substr(0, name.size() - 7), text);
+  }
+
+  // Numbers whose unit stands elsewhere: "(59.32/79.15 GiB)"; without any, MiB where the template says so by its name.
+  void finish(bool plain_is_mib) {
+    for (const auto& [name, digits] : numbers_) {
+      std::string unit = name == "used" && !used_unit_.empty() ? used_unit_ : unit_;
+      if (unit.empty() && plain_is_mib) unit = "MiB";
+      const std::optional<Figure> figure = figure_of(name);
+      const std::optional<double> bytes = printed_bytes(digits + unit);
+      if (figure && bytes) message_.figures[*figure] = std::round(*bytes);
+    }
+  }
+
+ private:
+  TextMessage& message_;
+  std::string unit_;
+  std::string used_unit_;
+  std::vector<std::pair<std::string, std::string>> numbers_;
+};
+
+// One blank for each run of blanks and breaks, shortened.
+std::string excerpt_of(std::string_view raw) {
+  std::string text;
+  for (const CleanLine& line : clean_lines(raw.substr(0, kLongestExcerpt))) {
+    for (char c : line.text) {
+      if (c == ' ' && (text.empty() || text.back() == ' ')) continue;
+      text += c;
+    }
+    if (!text.empty() && text.back() != ' ') text += ' ';
+  }
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+// Which releases print a message like this one, by its wording; `region` is squeezed.
+std::string_view allocator_vintage(std::string_view region) {
+  const auto has = [&](std::string_view text) { return region.find(text) != std::string_view::npos; };
+  if (has("cached)")) return "1.0-1.3";
+  if (has("totalcapacty")) return "2.1";
+  if (has("PYTORCH_ALLOC_CONF")) return "2.9 or later";
+  if (has("totalcapacityof")) return has("allowed;") || has("docs.pytorch.org") ? "2.6 or later" : "2.2-2.8";
+  if (has("max_split_size_mb")) return "1.10-2.0";
+  if (has("reservedintotal")) return "1.4-1.9";
+  return {};
+}
+
+std::string_view allocator_hint(std::string_view region) {
+  const auto has = [&](std::string_view text) { return region.find(text) != std::string_view::npos; };
+  if (has("expandable_segmentsisenabled") || has("expandable-segmentreserve")) return "expandable_segments is enabled";
+  if (has("expandable_segments:True")) return "expandable_segments:True";
+  if (has("max_split_size_mb")) return "max_split_size_mb";
+  return {};
+}
+
+// Behind the head of an allocator's message: to the end of its parenthesis (old layout) or of its last sentence with a
+// figure (2.1 on); at most to the next message.
+std::string_view allocator_region(std::string_view text) {
+  constexpr size_t kLongest = 4000;    // squeezed; a process takes some 40 characters
+  constexpr size_t kLongestCut = 700;  // a message that was cut
+  constexpr std::string_view kEnd = "unallocated";
+  if (text.starts_with("(GPU") || text.starts_with("(NPU"))
+    return text.substr(0, std::min(text.find(')'), kLongestCut) + 1);
+  if (!text.starts_with(".GPU") && !text.starts_with("GPU")) return text.substr(0, 0);
+  std::string_view region = text.substr(0, kLongest);
+  region = region.substr(0, region.find("outofmemory.Tried"));
+  const size_t end = region.find(kEnd);
+  return region.substr(0, end == std::string_view::npos ? kLongestCut : end + kEnd.size());
+}
+
+void take_field(std::string_view region, const re2::RE2& pattern, const std::string& name, GroupTaker& taker,
+                const TextMessage& message) {
+  const std::optional<Figure> figure = figure_of(name);
+  re2::StringPiece size;
+  if (!figure || message.figures[*figure]) return;
+  if (re2::RE2::PartialMatch(re2::StringPiece(region.data(), region.size()), pattern, &size))
+    taker.take(name, view(size));
+}
+
+void take_processes(std::string_view region, const re2::RE2& pattern, TextMessage& message) {
+  re2::StringPiece rest(region.data(), region.size());
+  re2::StringPiece pid;
+  re2::StringPiece size;
+  while (re2::RE2::FindAndConsume(&rest, pattern, &pid, &size)) {
+    const std::optional<double> bytes = printed_bytes(view(size));
+    if (bytes) message.processes.emplace_back(whole_number(view(pid)).value_or(-1), std::round(*bytes));
+  }
+}
+
+// "(GPU 0;" or ". GPU 0 has".
+void take_device(std::string_view region, TextMessage& message) {
+  const size_t at = region.find("PU");
+  if (at == std::string_view::npos || at > 4) return;
+  const std::string_view digits = region.substr(at + 2);
+  const size_t end = std::min(digits.find_first_not_of("0123456789"), digits.size());
+  const std::optional<int64_t> number = whole_number(digits.substr(0, end));
+  if (number && *number < 4096) message.gpu = static_cast<int>(*number);
+}
+
+}  // namespace
+
+struct Matcher::Compiled {
+  const Template* row = nullptr;
+  std::unique_ptr<re2::RE2> pattern;
+  std::vector<std::string> names;  // of the groups, "" for those without
+};
+
+Matcher::Matcher() {
+  std::map<std::string, size_t, std::less<>> index;
+  for (const std::span<const Template> table :
+       {gpu_templates(), other_backend_templates(), host_templates(), ending_templates(), not_memory_templates()}) {
+    for (const Template& row : table) {
+      Compiled compiled{.row = &row, .pattern = compile(expand(row.pattern, row.is_line)), .names = {}};
+      compiled.names.resize(static_cast<size_t>(std::max(compiled.pattern->NumberOfCapturingGroups(), 0)) + 1);
+      for (const auto& [name, group] : compiled.pattern->NamedCapturingGroups())
+        compiled.names[static_cast<size_t>(group)] = name;
+      std::string_view rest = row.triggers;
+      while (!rest.empty()) {
+        const size_t bar = std::min(rest.find('|'), rest.size());
+        const auto [at, is_new] = index.emplace(std::string(rest.substr(0, bar)), literals_.size());
+        if (is_new) {
+          literals_.push_back(at->first);
+          by_literal_.emplace_back();
+        }
+        by_literal_[at->second].push_back(static_cast<uint16_t>(templates_.size()));
+        rest.remove_prefix(std::min(bar + 1, rest.size()));
+      }
+      templates_.push_back(std::move(compiled));
+    }
+  }
+  share_prefixes();
+  for (const FieldPattern& field : allocator_fields()) {
+    fields_.push_back(compile(expand(field.pattern, false)));
+    const auto& names = fields_.back()->NamedCapturingGroups();
+    field_names_.push_back(names.empty() ? "" : names.begin()->first);
+  }
+  process_ = compile(expand(R"(Process (\d+) has (?P<process>)", false) + std::string(kSize) + ")memoryinuse");
+}
+
+// The scan names one literal of those that stand at a place, so literals that begin alike share their templates.
+void Matcher::share_prefixes() {
+  std::vector<std::vector<uint16_t>> shared = by_literal_;
+  for (size_t a = 0; a < literals_.size(); ++a) {
+    for (size_t b = 0; b < literals_.size(); ++b) {
+      if (a == b || !(literals_[a].starts_with(literals_[b]) || literals_[b].starts_with(literals_[a]))) continue;
+      shared[a].insert(shared[a].end(), by_literal_[b].begin(), by_literal_[b].end());
+    }
+    std::sort(shared[a].begin(), shared[a].end());
+    shared[a].erase(std::unique(shared[a].begin(), shared[a].end()), shared[a].end());
+  }
+  by_literal_ = std::move(shared);
+}
+
+Matcher::~Matcher() = default;
+
+const Matcher& matcher() {
+  static const Matcher all;
+  return all;
+}
+
+bool Matcher::ok() const {
+  return std::all_of(templates_.begin(), templates_.end(), [](const Compiled& each) { return each.pattern->ok(); }) &&
+         std::all_of(fields_.begin(), fields_.end(), [](const auto& field) { return field->ok(); }) && process_->ok() &&
+         std::all_of(literals_.begin(), literals_.end(), [](const std::string& each) { return each.size() >= 6; });
+}
+
+std::optional<Matcher::Found> Matcher::match(std::string_view piece, const CleanText& clean, size_t raw,
+                                             size_t literal) const {
+  const size_t at = clean.squeezed_at(raw);
+  const CleanLine* line = clean.line_at(raw);
+  for (uint16_t id : by_literal_[literal]) {
+    const Compiled& compiled = templates_[id];
+    const Template& row = *compiled.row;
+    if (row.is_line && line == nullptr) continue;
+    const std::string_view text = row.is_line ? std::string_view(line->text) : std::string_view(clean.squeezed);
+    constexpr size_t kLongestHead = 1500;
+    const size_t end = row.is_line ? text.size() : std::min(text.size(), at + kLongestHead);
+    std::vector<re2::StringPiece> groups(compiled.names.size());
+    const re2::StringPiece subject(text.data(), text.size());
+    if (!compiled.pattern->Match(subject, 0, end, re2::RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size())))
+      continue;
+    const size_t from = static_cast<size_t>(groups[0].data() - text.data());
+    const size_t to = from + groups[0].size();
+    if (!row.is_line && (from > at || to <= at)) continue;
+    Found found;
+    TextMessage& message = found.message;
+    message.id = row.id;
+    message.vintage = row.vintage;
+    message.family = row.family;
+    message.kind = row.kind;
+    message.also = row.also;
+    message.strength = row.strength;
+    GroupTaker taker(message);
+    for (size_t i = 1; i < groups.size(); ++i) {
+      if (groups[i].data() != nullptr) taker.take(compiled.names[i], view(groups[i]));
+    }
+    size_t region_end = to;
+    if (row.fields == Fields::allocator) {
+      const std::string_view region = allocator_region(text.substr(to));
+      for (size_t i = 0; i < fields_.size(); ++i) take_field(region, *fields_[i], field_names_[i], taker, message);
+      take_processes(region, *process_, message);
+      take_device(region, message);
+      const std::string_view with_hint = text.substr(from, to - from + region.size() + kLongestHint);
+      if (const std::string_view vintage = allocator_vintage(with_hint); !vintage.empty()) message.vintage = vintage;
+      message.hint = allocator_hint(with_hint);
+      region_end += region.size();
+    }
+    taker.finish(row.id == "megatron.gpu");
+    if (row.is_line) {
+      found.begin = line->raw_begin;
+      found.end = std::max(line->raw_end, raw + 1);
+    } else {
+      found.begin = clean.raw_offsets[from];
+      found.end = static_cast<size_t>(clean.raw_offsets[region_end - 1]) + 1;
+    }
+    const CleanLine* head = clean.line_at(found.begin);
+    if (!message.rank && head != nullptr) message.rank = head->rank;
+    message.excerpt = excerpt_of(piece.substr(found.begin, std::max(found.end - found.begin, size_t{1})));
+    return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace oomscope

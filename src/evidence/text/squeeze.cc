@@ -1,0 +1,179 @@
+#include "evidence/text/squeeze.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+
+namespace oomscope {
+namespace {
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
+
+// What loggers, launchers and mail put before a line. Applied until nothing goes, at most kMostPrefixes times.
+const RE2& prefix_pattern() {
+  static const RE2 pattern(
+      R"(\s*(?:)"
+      R"(>+\s?)"                                                    // quoted
+      R"(|\[(?:rank|Rank |default)(\d+)\]:?\s?)"                    // torchrun, NCCL
+      R"(|\((?:[\w.:*-]+ )?(?:pid|actor_id|ip)=[^)\n]{1,60}\)\s?)"  // Ray, vLLM
+      R"(|\((?:raylet|autoscaler|main)\)\s)"                        //
+      R"(|\[\d+,\d+\]<std\w+>:\s?)"                                 // mpirun
+      R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"  // a time
+      R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                //
+      R"(|\d{1,4}:\s)"                                                                                   // srun --label
+      R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                   // a level
+      R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                      // columns
+      [] {
+        RE2::Options options;
+        options.set_encoding(RE2::Options::EncodingLatin1);
+        options.set_log_errors(false);
+        return options;
+      }());
+  return pattern;
+}
+
+// Takes the prefix off and says how many characters that were.
+size_t strip_prefix(std::string_view line, std::optional<int>& rank) {
+  constexpr int kMostPrefixes = 6;
+  constexpr size_t kLongestPrefix = 300;
+  re2::StringPiece rest(line.data(), std::min(line.size(), kLongestPrefix));
+  const char* const start = rest.data();
+  for (int i = 0; i < kMostPrefixes; ++i) {
+    std::string number;
+    const char* const before = rest.data();
+    if (!RE2::Consume(&rest, prefix_pattern(), &number) || rest.data() == before) break;
+    if (!number.empty() && number.size() < 7) rank = std::stoi(number);
+  }
+  return static_cast<size_t>(rest.data() - start);
+}
+
+// Characters that stand for nothing: colours, box drawings, invisible ones. Their length at `at`, or 0.
+size_t ornament_at(std::string_view raw, size_t at) {
+  const auto byte = [&](size_t i) { return i < raw.size() ? static_cast<unsigned char>(raw[i]) : 0U; };
+  size_t bracket = at;
+  if (byte(at) == 0x1B) bracket = at + 1;
+  if (byte(bracket) == '[') {
+    size_t end = bracket + 1;
+    while (end < raw.size() && end - bracket < 16 && ((byte(end) >= '0' && byte(end) <= '9') || byte(end) == ';'))
+      ++end;
+    const bool is_colour = byte(end) == 'm' && (bracket > at || end > bracket + 1);
+    if (is_colour) return end + 1 - at;
+    const bool is_control =
+        bracket > at && ((byte(end) >= 'A' && byte(end) <= 'Z') || (byte(end) >= 'a' && byte(end) <= 'z'));
+    if (is_control) return end + 1 - at;
+  }
+  if (byte(at) == 0x1B) return 1;
+  if (byte(at) == 0) return 1;
+  if (byte(at) == 0xC2 && byte(at + 1) == 0xA0) return 2;                            // no-break space
+  if (byte(at) == 0xE2 && (byte(at + 1) == 0x94 || byte(at + 1) == 0x95)) return 3;  // box drawings
+  if (byte(at) == 0xE2 && byte(at + 1) == 0x80 && byte(at + 2) == 0x8B) return 3;    // zero-width space
+  if (byte(at) == 0xEF && byte(at + 1) == 0xBB && byte(at + 2) == 0xBF) return 3;    // byte order mark
+  return 0;
+}
+
+// JSON, Python's repr and some loggers write line breaks as two characters. One such pair may be a path ("C:\new").
+bool has_escaped_breaks(std::string_view raw) {
+  size_t breaks = 0;
+  for (size_t at = raw.find("\\n"); at != std::string_view::npos && breaks < 2; at = raw.find("\\n", at + 2)) ++breaks;
+  return breaks >= 2;
+}
+
+struct RawLine {
+  std::string text;
+  std::vector<uint32_t> offsets;
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+template <class Take>
+void split_lines(std::string_view raw, Take take) {
+  const bool unescape = has_escaped_breaks(raw);
+  RawLine line;
+  auto finish = [&](size_t next) {
+    line.end = next;
+    take(line);
+    line = RawLine{.text = {}, .offsets = {}, .begin = next, .end = next};
+  };
+  for (size_t at = 0; at < raw.size();) {
+    const char c = raw[at];
+    if (c == '\n' || c == '\r') {
+      finish(at + 1);
+      ++at;
+      continue;
+    }
+    if (unescape && c == '\\' && at + 1 < raw.size()) {
+      const char next = raw[at + 1];
+      if (next == 'n' || next == 'r') {
+        finish(at + 2);
+        at += 2;
+        continue;
+      }
+      if (next == 't' || next == '"' || next == '\'') {
+        line.text += next == 't' ? ' ' : next;
+        line.offsets.push_back(static_cast<uint32_t>(at));
+        at += 2;
+        continue;
+      }
+    }
+    if (const size_t length = ornament_at(raw, at)) {
+      at += length;
+      continue;
+    }
+    line.text += c == '\t' ? ' ' : c;
+    line.offsets.push_back(static_cast<uint32_t>(at));
+    ++at;
+  }
+  finish(raw.size());
+}
+
+}  // namespace
+
+size_t CleanText::squeezed_at(size_t raw) const {
+  const auto at = std::lower_bound(raw_offsets.begin(), raw_offsets.end(), raw);
+  return static_cast<size_t>(at - raw_offsets.begin());
+}
+
+const CleanLine* CleanText::line_at(size_t raw) const {
+  for (const CleanLine& line : lines) {
+    if (raw >= line.raw_begin && raw < line.raw_end) return &line;
+  }
+  return nullptr;
+}
+
+std::vector<CleanLine> clean_lines(std::string_view raw) {
+  std::vector<CleanLine> lines;
+  split_lines(raw, [&](RawLine& line) {
+    CleanLine clean{.text = {}, .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt};
+    clean.text = line.text.substr(strip_prefix(line.text, clean.rank));
+    lines.push_back(std::move(clean));
+  });
+  return lines;
+}
+
+std::vector<CleanLine> plain_lines(std::string_view raw) {
+  std::vector<CleanLine> lines;
+  split_lines(raw, [&](RawLine& line) {
+    lines.push_back({.text = std::move(line.text), .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt});
+  });
+  return lines;
+}
+
+CleanText clean_text(std::string_view raw) {
+  CleanText clean;
+  clean.squeezed.reserve(raw.size());
+  clean.raw_offsets.reserve(raw.size());
+  split_lines(raw, [&](RawLine& line) {
+    CleanLine out{.text = {}, .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt};
+    const size_t skipped = strip_prefix(line.text, out.rank);
+    out.text = line.text.substr(skipped);
+    for (size_t i = skipped; i < line.text.size(); ++i) {
+      if (is_blank(line.text[i])) continue;
+      clean.squeezed += line.text[i];
+      clean.raw_offsets.push_back(line.offsets[i]);
+    }
+    clean.lines.push_back(std::move(out));
+  });
+  return clean;
+}
+
+}  // namespace oomscope

@@ -1,0 +1,175 @@
+#include "evidence/text/tables.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "evidence/text/printed_bytes.h"
+
+namespace oomscope {
+namespace {
+
+constexpr std::array<std::string_view, 5> kTriggers = {"memory summary, device id", "nvidia-smi", "buff/cache",
+                                                       "/dev/shm", "pytorch version"};
+constexpr size_t kMostRows = 60;
+constexpr size_t kMostCards = 1024;
+
+re2::RE2::Options bytes_options() {
+  re2::RE2::Options options;
+  options.set_encoding(re2::RE2::Options::EncodingLatin1);
+  options.set_log_errors(false);
+  return options;
+}
+
+re2::StringPiece piece(std::string_view text) {
+  constexpr size_t kLongestLine = 4000;
+  return {text.data(), std::min(text.size(), kLongestLine)};
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// A cell of a table: "66560 KiB", "0 B".
+double cell_value(std::string_view cell) { return printed_bytes(cell).value_or(0); }
+
+// A count of memory_summary(): "763", "880 K", which are thousands.
+double count_value(std::string_view cell) {
+  const size_t end = std::min(cell.find_first_not_of("0123456789"), cell.size());
+  double scale = 1;
+  if (cell.find('K', end) != std::string_view::npos) scale = 1e3;
+  if (cell.find('M', end) != std::string_view::npos) scale = 1e6;
+  return cell_value(cell.substr(0, end)) * scale;
+}
+
+// torch.cuda.memory_stats' name of a metric of the table, with those of older releases.
+std::string_view metric_of(std::string_view title) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kMetrics = {{
+      {"Allocated memory", "allocated_bytes"},
+      {"Active memory", "active_bytes"},
+      {"Requested memory", "requested_bytes"},
+      {"GPU reserved memory", "reserved_bytes"},
+      {"Reserved memory", "reserved_bytes"},
+      {"Non-releasable memory", "inactive_split_bytes"},
+      {"Allocations", "allocation"},
+      {"Active allocs", "active"},
+      {"GPU reserved segments", "segment"},
+      {"Non-releasable allocs", "inactive_split"},
+      {"Oversize allocations", "oversize_allocations"},
+      {"Oversize GPU segments", "oversize_segments"},
+  }};
+  for (const auto& [name, metric] : kMetrics) {
+    if (title == name) return metric;
+  }
+  return {};
+}
+
+void read_summary_row(const std::string& line, std::string& metric, MemorySummary& summary) {
+  static const re2::RE2 row(
+      R"(\|\s*([A-Za-z][\w -]*?)\s*\|\s*([\d.]+ *\w*)\s*\|\s*([\d.]+ *\w*)\s*\|\s*([\d.]+ *\w*)\s*\|\s*([\d.]+ *\w*)\s*\|)",
+      bytes_options());
+  std::string title;
+  std::array<std::string, 4> cells;
+  if (!re2::RE2::PartialMatch(piece(line), row, &title, &cells[0], &cells[1], &cells[2], &cells[3])) return;
+  std::string part = "all";
+  if (title == "from large pool") part = "large_pool";
+  if (title == "from small pool") part = "small_pool";
+  if (part == "all") metric = metric_of(title);
+  if (metric.empty()) return;
+  SummaryRow out{.metric = metric, .values = {}, .is_count = metric.find("bytes") == std::string::npos};
+  if (!metric.starts_with("oversize")) out.metric += "." + part;
+  for (size_t i = 0; i < cells.size(); ++i) out.values[i] = out.is_count ? count_value(cells[i]) : cell_value(cells[i]);
+  summary.rows.push_back(std::move(out));
+}
+
+void read_summary(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence) {
+  static const re2::RE2 device(R"(memory summary, device ID (\d{1,4}))", bytes_options());
+  static const re2::RE2 events(R"(OOMs: (\d{1,18}).*retries: (\d{1,18}))", bytes_options());
+  constexpr size_t kMostSummaries = 256;
+  MemorySummary summary{.device = 0, .line = line_number, .rows = {}, .num_ooms = 0, .num_alloc_retries = 0};
+  if (lines.empty() || !re2::RE2::PartialMatch(piece(lines.front().text), device, &summary.device)) return;
+  std::string metric;
+  for (const CleanLine& line : lines.subspan(1, std::min(lines.size() - 1, kMostRows))) {
+    const std::string& text = line.text;
+    (void)re2::RE2::PartialMatch(piece(text), events, &summary.num_ooms, &summary.num_alloc_retries);
+    if (contains(text, "memory summary, device ID")) break;
+    read_summary_row(text, metric, summary);
+  }
+  if (!summary.rows.empty() && evidence.summaries.size() < kMostSummaries)
+    evidence.summaries.push_back(std::move(summary));
+}
+
+// nvidia-smi: a line with the card's index and name, one with "used / total", then the processes.
+void read_nvidia_smi(std::span<const CleanLine> lines, Surroundings& around) {
+  static const re2::RE2 name(R"(^\|?\s*(\d{1,3})\s+([A-Za-z][\w ./-]*?)\s{2,}.*\|)", bytes_options());
+  static const re2::RE2 memory(R"((\d{1,9})\s?MiB\s*/\s*(\d{1,9})\s?MiB)", bytes_options());
+  static const re2::RE2 process(
+      R"(^\|?\s*(\d{1,3})\s+(?:\S+\s+\S+\s+)?(\d{1,9})\s+[CGM+]{1,5}\s+(.{1,200}?)\s+(\d{1,9})\s?MiB)",
+      bytes_options());
+  around.gpus.clear();
+  around.gpu_processes.clear();
+  ListedGpu gpu;
+  for (const CleanLine& line : lines.first(std::min<size_t>(lines.size(), 300))) {
+    int64_t used = 0;
+    int64_t total = 0;
+    ListedProcess entry;
+    if (re2::RE2::PartialMatch(piece(line.text), process, &entry.gpu, &entry.pid, &entry.name, &used)) {
+      entry.used_bytes = static_cast<double>(used) * 1048576;
+      if (around.gpu_processes.size() < kMostCards) around.gpu_processes.push_back(entry);
+    } else if (re2::RE2::PartialMatch(piece(line.text), memory, &used, &total)) {
+      gpu.used_bytes = static_cast<double>(used) * 1048576;
+      gpu.total_bytes = static_cast<double>(total) * 1048576;
+      if (around.gpus.size() < kMostCards) around.gpus.push_back(gpu);
+    } else {
+      (void)re2::RE2::PartialMatch(piece(line.text), name, &gpu.index, &gpu.name);
+    }
+  }
+}
+
+// "Mem:" of free, in KiB or with units (-h) or MiB (-m: told by its size).
+void read_free(std::span<const CleanLine> lines, Surroundings& around) {
+  static const re2::RE2 row(
+      R"(^\S{2,12}[:：]\s+([\d.]+\w*)\s+([\d.]+\w*)\s+([\d.]+\w*)\s+([\d.]+\w*)\s+([\d.]+\w*)(?:\s+([\d.]+\w*))?)",
+      bytes_options());
+  for (const CleanLine& line : lines.first(std::min<size_t>(lines.size(), 4))) {
+    std::array<std::string, 6> cells;
+    if (!re2::RE2::PartialMatch(piece(line.text), row, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4],
+                                &cells[5]))
+      continue;
+    const bool has_unit = cells[0].find_first_not_of("0123456789.") != std::string::npos;
+    const double total = cell_value(cells[0]);
+    constexpr double kSmallestInKib = 1 << 20;  // below a million it is no KiB of a machine that trains
+    const double scale = has_unit ? 1 : total < kSmallestInKib ? 1048576 : 1024;
+    around.host_total_bytes = total * scale;
+    if (!cells[5].empty()) around.host_available_bytes = cell_value(cells[5]) * scale;
+    return;
+  }
+}
+
+// A row of df whose mount is /dev/shm: "shm 64M 64M 0 100% /dev/shm", in KiB without units.
+void read_df(const CleanLine& line, Surroundings& around) {
+  static const re2::RE2 row(
+      R"((?:shm|tmpfs)\s+([\d.]+[KMGT]?)i?\s+([\d.]+[KMGT]?)i?\s+([\d.]+[KMGT]?)i?\s+\d+%\s+/dev/shm)",
+      bytes_options());
+  std::string total;
+  std::string used;
+  if (!re2::RE2::PartialMatch(piece(line.text), row, &total, &used)) return;
+  const double scale = total.find_first_not_of("0123456789.") == std::string::npos ? 1024 : 1;
+  around.shm_total_bytes = cell_value(total) * scale;
+  around.shm_used_bytes = cell_value(used) * (used == "0" ? 1 : scale);
+}
+
+}  // namespace
+
+std::span<const std::string_view> table_triggers() { return kTriggers; }
+
+void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence) {
+  if (lines.empty()) return;
+  const std::string& first = lines.front().text;
+  if (contains(first, "memory summary, device ID")) return read_summary(lines, line_number, evidence);
+  if (contains(first, "NVIDIA-SMI")) return read_nvidia_smi(lines, evidence.surroundings);
+  if (contains(first, "buff/cache")) return read_free(lines, evidence.surroundings);
+  if (contains(first, "/dev/shm")) read_df(lines.front(), evidence.surroundings);
+}
+
+}  // namespace oomscope

@@ -1,0 +1,18 @@
+// What people paste beside a message: memory_summary(), nvidia-smi, gpustat, free, df, collect_env.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "evidence/text/squeeze.h"
+#include "types/text_evidence.h"
+
+namespace oomscope {
+
+// Literals that announce a table, in lower case.
+[[nodiscard]] std::span<const std::string_view> table_triggers();
+
+// Reads the table that begins at `lines`, if one does. `line_number` is that of the first one.
+void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence);
+
+}  // namespace oomscope

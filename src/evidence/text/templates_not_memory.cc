@@ -1,0 +1,135 @@
+// What looks like memory, or stands behind a message of memory, and is none.
+#include "evidence/text/template.h"
+
+namespace oomscope {
+namespace {
+
+const std::vector<Template> kTemplates = {
+    // ---- the GPU refused work: whatever follows is a consequence ------------------------------------------------
+    {.id = "gpu.assertion",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "` failed",
+     .pattern = R"(\.(?:cuh?|hip|cuda)[:(]\d+.{0,600}? Assertion `(?P<what>[^`]{0,200})` failed)"},
+    {.id = "gpu.assert-triggered",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "assert triggered",
+     .pattern = R"((?P<what>device-side assert triggered))"},
+    {.id = "gpu.illegal-access",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 4,
+     .triggers = "illegal memory access|illegal_address",
+     .pattern = R"((?P<what>an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS))"},
+    {.id = "gpu.error",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 4,
+     .triggers = "cuda error|cuda runtime error|hip error|cuda failure",
+     .pattern = R"((?:(?:CUDA|HIP)(?: driver)? error ?: |cuda runtime error \(\d+\) ?: |Cuda failure (?:\d+ )?'))"
+                R"((?P<what>misaligned address|unspecified launch failure|invalid argument|invalid device function|)"
+                R"(no kernel image is available|invalid device ordinal|no CUDA-capable device|an illegal instruction|)"
+                R"(uncorrectable ECC error|all CUDA-capable devices are busy|invalid configuration argument|)"
+                R"(the launch timed out|peer access|unknown error|initialization error|driver shutting down|)"
+                R"(invalid resource handle|system not yet initialized|named symbol not found))"},
+    {.id = "gpu.library",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 3,
+     .triggers = "cublas_status|cudnn_status|cusolver_status",
+     .pattern =
+         R"((?P<what>CU(?:BLAS|DNN|SOLVER)_STATUS_)"
+         R"((?:EXECUTION_FAILED|INTERNAL_ERROR|INVALID_VALUE|ARCH_MISMATCH|MAPPING_ERROR|BAD_PARAM|NOT_SUPPORTED|)"
+         R"(VERSION_MISMATCH|LICENSE_ERROR|SUBLIBRARY_VERSION_MISMATCH)))",
+     .also = {Kind::gpu_lib_alloc_failed}},
+    {.id = "gpu.driver-old",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 4,
+     .triggers = "driver version is insufficient|driver on your system is too old",
+     .pattern = R"(driver version is insufficient|driver on your system is too old)"},
+    {.id = "index.range",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 4,
+     .triggers = "index out of range in self",
+     .pattern = R"(index out of range in self)"},
+    {.id = "triton.shared",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "out of resource",
+     .pattern = R"(out of resources? : (?P<what>shared memory|registers|threads|tensor memory))"},
+    {.id = "process.crashed",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 2,
+     .triggers = "segmentation fault|sigsegv|exitcode|return code",
+     .pattern = R"((?P<what>Segmentation fault|SIGSEGV)|(?:exitcode|return code)[:= ]*-(?:11|6|4|8)\b)",
+     .is_line = true},
+    // ---- ranks that wait for each other ----------------------------------------------------------------------------
+    {.id = "collective.timeout",
+     .family = Family::collective,
+     .kind = Kind::not_memory,
+     .strength = 3,
+     .triggers = "collective operation timeout|watchdog|timed out|socket timeout|store based barrier",
+     .pattern = R"(Watchdog caught collective operation time ?out|)"
+                R"((?:NCCL|collective|Gloo) operation timed? ?out|)"
+                R"(Timed out (?:initializing process group|waiting \d+ms for (?:recv|send) operation)|)"
+                R"(operations have failed or timed out|Socket Timeout|in store based barrier)"},
+    {.id = "collective.error",
+     .family = Family::collective,
+     .kind = Kind::not_memory,
+     .strength = 2,
+     .triggers = "nccl error|connection closed by peer|connection reset by peer",
+     .pattern = R"((?:NCCL Error \d+|NCCL error in).{0,300}?(?:unhandled (?:cuda|system) error|internal error|)"
+                R"(invalid usage|remote process exited)|Connection (?:closed|reset) by peer)"},
+    // ---- files
+    // -----------------------------------------------------------------------------------------------------------
+    {.id = "disk.stream",
+     .family = Family::disk,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "inline_container|pytorchstream",
+     .pattern = R"(enforce fail at inline_container\.cc|PytorchStream(?:Writer|Reader) failed|)"
+                R"(write\(\) : fd \d+ failed)"},
+    {.id = "disk.write",
+     .family = Family::disk,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "write(): fd|disk quota|unexpected pos|input/output error",
+     .pattern =
+         R"(write\(\) : fd \d+ failed|Disk quota exceeded|\[Errno 5\] Input/output error|unexpected pos \d+ vs \d+)"},
+    // ---- on purpose
+    // ------------------------------------------------------------------------------------------------------
+    {.id = "ended.time-limit",
+     .family = Family::by_hand,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "due to time limit|due to preemption|cancelled at",
+     .pattern = R"((?P<what>DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE))|CANCELLED AT [\dT:-]+ \*\*\*)"},
+    {.id = "ended.signal",
+     .family = Family::by_hand,
+     .kind = Kind::not_memory,
+     .strength = 4,
+     .triggers = "got signal|death signal|signals.sighup|signals.sigint|sighup",
+     .pattern = R"(got signal: ?(?:1|2|15)\b|Received (?:1|2|15) death signal|)"
+                R"(Signals\.SIG(?:HUP|INT)|Signal (?:1 \(SIGHUP\)|2 \(SIGINT\)))",
+     .is_line = true},
+    {.id = "ended.keyboard",
+     .family = Family::by_hand,
+     .kind = Kind::not_memory,
+     .strength = 2,
+     .triggers = "keyboardinterrupt",
+     .pattern = R"(^KeyboardInterrupt)",
+     .is_line = true},
+};
+
+}  // namespace
+
+std::span<const Template> not_memory_templates() { return kTemplates; }
+
+}  // namespace oomscope

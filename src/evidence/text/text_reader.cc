@@ -1,0 +1,293 @@
+#include "evidence/text/text_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bytes_text.h"
+#include "evidence/byte_source.h"
+#include "evidence/text/frames.h"
+#include "evidence/text/matcher.h"
+#include "evidence/text/squeeze.h"
+#include "evidence/text/tables.h"
+#include "evidence/text/trigger_scan.h"
+
+namespace oomscope {
+namespace {
+
+constexpr size_t kChunkBytes = size_t{4} << 20;
+constexpr size_t kBehindBytes = size_t{256} << 10;  // kept of what was scanned: context, and the last part at the end
+constexpr size_t kAheadBytes = size_t{16} << 10;    // a message may reach so far beyond its head
+constexpr size_t kContextBytes = size_t{24} << 10;  // looked at for tracebacks and progress
+constexpr size_t kTableBytes = size_t{12} << 10;
+constexpr int64_t kMostLooks = 3000;    // at one literal, before the last part of the text
+constexpr size_t kMostMessages = 2000;  // kept; more are counted
+constexpr size_t kMostContexts = 200;   // messages with frames and progress
+
+// Literals of the messages, then those of the tables.
+const TriggerScan& scanner() {
+  static const TriggerScan scan([] {
+    std::vector<std::string> all = matcher().literals();
+    for (std::string_view trigger : table_triggers()) all.emplace_back(trigger);
+    return all;
+  }());
+  return scan;
+}
+
+int64_t line_breaks(std::string_view text) {
+  int64_t count = 0;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end; ++at, ++count) {
+    at = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
+    if (at == nullptr) break;
+  }
+  return count;
+}
+
+// Two bytes a character, by the mark at the start, to UTF-8.
+class Utf16Source final : public ByteSource {
+ public:
+  Utf16Source(ByteSource& source, bool is_big_endian) : source_(source), is_big_endian_(is_big_endian) {}
+
+  Result<size_t> read(std::span<uint8_t> out) override {
+    // A unit becomes at most three bytes; half a unit waits for the next call.
+    std::vector<uint8_t> units(std::max<size_t>(out.size() / 3, 2));
+    while (ready_.empty()) {
+      OOM_TRY(const size_t got, source_.read(units));
+      if (got == 0) return size_t{0};
+      for (size_t i = 0; i < got; ++i) take(units[i]);
+    }
+    const size_t count = std::min(out.size(), ready_.size());
+    std::memcpy(out.data(), ready_.data(), count);
+    ready_.erase(0, count);
+    return count;
+  }
+
+ private:
+  void take(uint8_t byte) {
+    if (!has_first_) {
+      first_ = byte;
+      has_first_ = true;
+      return;
+    }
+    has_first_ = false;
+    const uint32_t unit =
+        is_big_endian_ ? static_cast<uint32_t>(first_ << 8 | byte) : static_cast<uint32_t>(byte << 8 | first_);
+    if (unit < 0x80) {
+      ready_ += static_cast<char>(unit);
+    } else if (unit < 0x800) {
+      ready_ += static_cast<char>(0xC0 | (unit >> 6));
+      ready_ += static_cast<char>(0x80 | (unit & 63));
+    } else if (unit < 0xD800 || unit > 0xDFFF) {
+      ready_ += static_cast<char>(0xE0 | (unit >> 12));
+      ready_ += static_cast<char>(0x80 | ((unit >> 6) & 63));
+      ready_ += static_cast<char>(0x80 | (unit & 63));
+    } else {
+      ready_ += '?';  // half of a character beyond the first 65,536: none is in a message
+    }
+  }
+
+  ByteSource& source_;
+  bool is_big_endian_;
+  bool has_first_ = false;
+  uint8_t first_ = 0;
+  std::string ready_;
+};
+
+class Reader {
+ public:
+  Reader(ByteSource& source, const std::string& name) : source_(source) { evidence_.name = name; }
+
+  Result<TextEvidence> read() {
+    looks_.assign(scanner().literals().size(), 0);
+    bool at_end = false;
+    while (!at_end) {
+      OOM_TRY(at_end, fill());
+      scan(at_end);
+      if (!at_end) keep_behind();
+    }
+    finish();
+    return std::move(evidence_);
+  }
+
+ private:
+  // Reads until a chunk is there; true at the end. What can no longer be unpacked ends the text with a caveat.
+  Result<bool> fill() {
+    constexpr size_t wanted = kChunkBytes + kBehindBytes + kAheadBytes;
+    size_t size = size_;
+    if (buffer_.empty()) buffer_.resize(wanted);
+    bool at_end = false;
+    while (size < wanted && !at_end) {
+      Result<size_t> got = source_.read(std::span(reinterpret_cast<uint8_t*>(buffer_.data()) + size, wanted - size));
+      if (!got) {
+        if (base_ + size == 0) return got.error();
+        evidence_.caveats.push_back({"text-cut", {{"reason", got.error().what}}, CaveatSource::recording});
+      }
+      at_end = !got || *got == 0;
+      size += got ? *got : 0;
+    }
+    size_ = size;
+    return at_end;
+  }
+
+  void scan(bool at_end) {
+    const std::string_view text(buffer_.data(), size_);
+    const size_t limit = at_end ? text.size() : text.size() - std::min(text.size(), kAheadBytes);
+    const TriggerScan& literals = scanner();
+    for (TriggerScan::Hit hit = literals.next(text, scanned_); hit.at < limit; hit = literals.next(text, hit.at + 1)) {
+      if (hit.at < message_end_) continue;
+      if (++looks_[hit.literal] > kMostLooks) {
+        has_skipped_ = true;
+        continue;
+      }
+      look_at(text, hit);
+    }
+    scanned_ = std::max(scanned_, limit);
+    if (at_end && has_skipped_) scan_last_part(text);
+  }
+
+  // What was skipped, once more where it matters most.
+  void scan_last_part(std::string_view text) {
+    constexpr size_t kLastPart = size_t{64} << 10;
+    size_t from = text.size() - std::min(text.size(), kLastPart);
+    contexts_ = 0;
+    from = std::max(from, last_looked_);
+    message_end_ = std::max(message_end_, from);
+    const TriggerScan& literals = scanner();
+    for (TriggerScan::Hit hit = literals.next(text, from); hit.at < text.size();
+         hit = literals.next(text, hit.at + 1)) {
+      if (hit.at >= message_end_) look_at(text, hit);
+    }
+    evidence_.caveats.push_back({"text-skipped", {}, CaveatSource::model});
+  }
+
+  void look_at(std::string_view text, const TriggerScan::Hit& hit) {
+    last_looked_ = hit.at + 1;
+    if (hit.literal >= matcher().literals().size()) return look_at_table(text, hit.at);
+    const size_t begin = std::max(message_end_, piece_begin(text, hit.at));
+    constexpr size_t kAheadOfHead = 1600;
+    constexpr size_t kAheadAtMost = size_t{8} << 10;  // an allocator's message with some hundred processes
+    std::string_view piece = text.substr(begin, hit.at - begin + kAheadOfHead);
+    std::optional<Matcher::Found> found = matcher().match(piece, clean_text(piece), hit.at - begin, hit.literal);
+    if (!found) return;
+    if (found->message.family == Family::allocator) {
+      piece = text.substr(begin, hit.at - begin + kAheadAtMost);
+      found = matcher().match(piece, clean_text(piece), hit.at - begin, hit.literal);
+      if (!found) return;  // with more text in sight it reads otherwise
+    }
+    const size_t head = begin + found->begin;
+    message_end_ = begin + found->end;
+    ++evidence_.seen[std::string(found->message.id)];
+    if (evidence_.messages.size() >= kMostMessages) {
+      // The last ones are worth more than those in the middle.
+      evidence_.messages.erase(evidence_.messages.begin() + kMostMessages / 2);
+    }
+    TextMessage& message = evidence_.messages.emplace_back(std::move(found->message));
+    message.offset_bytes = static_cast<int64_t>(base_ + head);
+    message.line = line_of(text, head);
+    if (contexts_++ < kMostContexts) {
+      add_context(text, head, message);
+      look_around(text.substr(head, kAheadAtMost), evidence_.surroundings);
+    }
+  }
+
+  // Two lines up, since a head may be wrapped, and at most kHeadBytes.
+  static size_t piece_begin(std::string_view text, size_t at) {
+    constexpr size_t kHeadBytes = 400;
+    const size_t least = at - std::min(at, kHeadBytes);
+    size_t begin = at;
+    for (int lines = 0; begin > least; --begin) {
+      if (text[begin - 1] == '\n' && ++lines == 3) break;
+    }
+    return begin;
+  }
+
+  void add_context(std::string_view text, size_t head, TextMessage& message) {
+    const size_t begin = head - std::min(head, kContextBytes);
+    // Whole lines: what stands before the head on its own line ("RuntimeError: ") is part of the message.
+    const std::string_view before = text.substr(begin, head - begin);
+    const std::string_view raw = before.substr(0, before.find_last_of('\n') + 1);
+    const std::vector<CleanLine> lines = clean_lines(raw);
+    message.frames = last_traceback(lines, message.rank);
+    message.before = progress_lines(lines);
+    message.previous_line = last_line(lines);
+    constexpr size_t kLongestPrefix = 100;
+    message.time_seconds = last_time(text.substr(begin, head - begin + kLongestPrefix));
+    look_around(raw, evidence_.surroundings);
+  }
+
+  void look_at_table(std::string_view text, size_t at) {
+    size_t begin = at;
+    constexpr size_t kLongestLine = 2000;
+    while (begin > 0 && at - begin < kLongestLine && text[begin - 1] != '\n') --begin;
+    const std::string_view piece = text.substr(begin, kTableBytes);
+    read_table(plain_lines(piece), line_of(text, begin), evidence_);
+    look_around(piece, evidence_.surroundings);
+  }
+
+  // From 1. Counted onwards from the last one asked for.
+  int64_t line_of(std::string_view text, size_t at) {
+    if (at < counted_) return lines_ + 1 - line_breaks(text.substr(at, counted_ - at));
+    lines_ += line_breaks(text.substr(counted_, at - counted_));
+    counted_ = at;
+    return lines_ + 1;
+  }
+
+  void keep_behind() {
+    const size_t drop = scanned_ - std::min(scanned_, kBehindBytes);
+    (void)line_of({buffer_.data(), size_}, std::max(drop, counted_));
+    std::memmove(buffer_.data(), buffer_.data() + drop, size_ - drop);
+    size_ -= drop;
+    base_ += drop;
+    scanned_ -= drop;
+    counted_ -= drop;
+    message_end_ -= std::min(message_end_, drop);
+    last_looked_ -= std::min(last_looked_, drop);
+  }
+
+  void finish() {
+    const std::string_view text(buffer_.data(), size_);
+    evidence_.size_bytes = static_cast<int64_t>(base_ + text.size());
+    evidence_.lines = line_of(text, text.size()) - (text.empty() || text.back() == '\n' ? 1 : 0);
+    const std::string_view last = text.substr(text.size() - std::min(text.size(), kContextBytes));
+    evidence_.tail = progress_lines(clean_lines(last));
+    if (evidence_.messages.empty()) look_around(last, evidence_.surroundings);
+  }
+
+  ByteSource& source_;
+  TextEvidence evidence_;
+  std::vector<char> buffer_;  // its size never changes
+  size_t size_ = 0;           // of what was read into it
+  size_t base_ = 0;           // of the text, of buffer_[0]
+  size_t scanned_ = 0;        // in buffer_, as those below
+  size_t counted_ = 0;        // line breaks are counted up to here
+  size_t message_end_ = 0;    // of the last message
+  size_t last_looked_ = 0;
+  int64_t lines_ = 0;
+  size_t contexts_ = 0;
+  bool has_skipped_ = false;
+  std::vector<int64_t> looks_;
+};
+
+}  // namespace
+
+Result<TextEvidence> read_text_source(std::unique_ptr<ByteSource> source, const std::string& name) {
+  OOM_TRY(const std::vector<uint8_t> front, peek_source(source));
+  const bool is_little = front.size() >= 2 && front[0] == 0xFF && front[1] == 0xFE;
+  const bool is_big = front.size() >= 2 && front[0] == 0xFE && front[1] == 0xFF;
+  if (!is_little && !is_big) return Reader(*source, name).read();
+  Utf16Source utf16(*source, is_big);
+  return Reader(utf16, name).read();
+}
+
+TextEvidence read_text(std::string_view text, const std::string& name) {
+  Result<TextEvidence> evidence =
+      read_text_source(memory_source(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size())), name);
+  return evidence ? *std::move(evidence) : TextEvidence{};
+}
+
+bool looks_like_message(std::string_view text) {
+  const TextEvidence evidence = read_text(text, "argument");
+  return !evidence.messages.empty() || !evidence.summaries.empty();
+}
+
+}  // namespace oomscope

@@ -1,0 +1,413 @@
+// Each template with invented figures, then the surroundings that messages stand in.
+#include "evidence/text/text_reader.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+#include "evidence/text/matcher.h"
+#include "evidence/text/printed_bytes.h"
+#include "evidence/text/template.h"
+
+namespace oomscope {
+namespace {
+
+constexpr double kKiB = 1024;
+constexpr double kMiB = 1024 * kKiB;
+constexpr double kGiB = 1024 * kMiB;
+
+TextMessage only(std::string_view text) {
+  const TextEvidence evidence = read_text(text, "test");
+  EXPECT_FALSE(evidence.messages.empty()) << text;
+  return evidence.messages.empty() ? TextMessage{} : evidence.messages.front();
+}
+
+double figure(const TextMessage& message, Figure which) { return message.figures[which].value_or(-1); }
+
+struct Example {
+  std::string_view id;
+  std::string_view text;
+};
+
+// One for each template, so that a new row without an example fails.
+const std::vector<Example> kExamples = {
+    {"cuda.oom-huge", "RuntimeError: CUDA out of memory. Tried to allocate more than 1EB memory."},
+    {"cuda.oom-policy",
+     "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction "
+     "limit. Requested size: 3.00 GiB"},
+    {"cuda.oom",
+     "CUDA out of memory. Tried to allocate 5.00 MiB (GPU 2; 7.00 GiB total capacity; 6.00 GiB already allocated; "
+     "1.00 MiB free; 6.50 GiB reserved in total by PyTorch)"},
+    {"cuda.oom-headless", "Tried to allocate 5.00 MiB (GPU 2; 7.00 GiB total capacity; 6.00 GiB already allocated)"},
+    {"cuda.async",
+     "Allocation on device 1 would exceed allowed memory. (out of memory)\nCurrently allocated     : 3.00 GiB\n"
+     "Requested               : 7.00 MiB\nDevice limit            : 5.00 GiB\nFree (according to CUDA): 9.00 KiB\n"
+     "PyTorch limit (set by user-supplied memory fraction)\n                        : 4.00 GiB"},
+    {"cuda.async-cut", "torch.OutOfMemoryError: Allocation on device"},
+    {"cuda.oom-cut", "worker 3 says: CUDA out of memory."},
+    {"cuda.oom-type", "torch.OutOfMemoryError"},
+    {"thc.host", "cuda runtime error (2) : out of memory at aten/src/THC/THCCachingHostAllocator.cpp:71"},
+    {"thc.error", "cuda runtime error (2) : out of memory at /src/THC/generic/THCStorage.cu:12"},
+    {"thc.check", "THCudaCheck FAIL file=/src/THC/THCGeneral.c line=7 error=2 : out of memory"},
+    {"cuda.error", "RuntimeError: CUDA error: out of memory"},
+    {"cuda.driver", "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"},
+    {"cuda.nvml-assert", "RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"x.cpp\":1"},
+    {"mxnet.cublas", "Check failed: err == CUBLAS_STATUS_SUCCESS (3 vs. 0) : Create cublas handle failed"},
+    {"cublas.alloc", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"},
+    {"cudnn.alloc", "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"},
+    {"cudnn.no-engine", "RuntimeError: GET was unable to find an engine to execute this computation"},
+    {"culib.alloc", "cusolver error: CUSOLVER_STATUS_ALLOC_FAILED"},
+    {"nccl.calloc", "h:1:2 [0] NCCL WARN Failed to CUDA calloc 4096 bytes"},
+    {"nccl.oom", "h:1:2 [0] include/alloc.h:1 NCCL WARN Cuda failure 2 'out of memory'"},
+    {"bitsandbytes.oom", "Error out of memory at line 3 in file /src/csrc/ops.cu"},
+    {"vllm.no-blocks", "ValueError: No available memory for the cache blocks."},
+    {"vllm.startup-free",
+     "ValueError: Free memory on device (1.50/8.00 GiB) on startup is less than desired GPU memory utilization (0.9, "
+     "7.20 GiB)."},
+    {"vllm.kv-cache", "(3.00 GiB KV cache is needed, which is larger than the available KV cache memory (2.00 GiB)."},
+    {"vllm.max-len",
+     "The model's max seq len (4096) is larger than the maximum number of tokens that can be stored in KV cache"},
+    {"engine.not-enough", "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."},
+    {"mps.oom",
+     "MPS backend out of memory (MPS allocated: 3.00 GB, other allocations: 2.00 KB, max allowed: 4.00 GB). Tried to "
+     "allocate 1.50 GB on private pool."},
+    {"mps.cut", "RuntimeError: MPS backend out of memory"},
+    {"mps.buffer", "RuntimeError: Invalid buffer size: 20.00 GB"},
+    {"xpu.block-limit",
+     "Current platform can NOT allocate memory block with size larger than 4GB! Tried to allocate 6.00 GiB (GPU  0; "
+     "15.00 GiB total capacity)"},
+    {"xpu.runtime", "Native API returns: UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"},
+    {"accelerator.oom",
+     "NPU out of memory. Tried to allocate 2.00 GiB (NPU 1; 8.00 GiB total capacity; 6.00 GiB already allocated; 5.00 "
+     "GiB current active; 1.00 GiB free; 7.00 GiB reserved in total by PyTorch)"},
+    {"jax.exhausted", "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12345 bytes."},
+    {"xla.exhausted", "RESOURCE_EXHAUSTED: Attempting to reserve 1G"},
+    {"tf.tensor", "OOM when allocating tensor with shape[1,2] and type float"},
+    {"tf.bfc", "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB"},
+    {"tf.driver", "failed to allocate 3.00M (3145728 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory"},
+    {"xla.request", "Failed to allocate request for 2.00GiB (2147483648B) on device ordinal 0"},
+    {"paddle.oom",
+     "Out of memory error on GPU 0. Cannot allocate 2.000000GB memory on GPU 0, 6.000000GB memory has been allocated "
+     "and available memory is only 1.000000GB."},
+    {"mxnet.malloc", "cudaMalloc failed: out of memory"},
+    {"cupy.oom", "Out of memory allocating 1,024 bytes (allocated so far: 2,048 bytes)."},
+    {"rmm.oom", "std::bad_alloc: out_of_memory: CUDA error at: x.hpp"},
+    {"cpu.allocator", "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4321 bytes. Error code 12"},
+    {"th.buy-ram", "$ Torch: not enough memory: you tried to allocate 3GB. Buy new RAM!"},
+    {"mmap.count", "unable to mmap 48 bytes from file </torch_1_2>: Cannot allocate memory (12)"},
+    {"mmap.memory", "unable to mmap memory: you tried to mmap 2GB."},
+    {"numpy.array", "MemoryError: Unable to allocate 3.00 GiB for an array with shape (1, 2) and data type int8"},
+    {"numpy.plain", "Unable to allocate array with shape (3, 4)"},
+    {"errno.12", "OSError: [Errno 12] Cannot allocate memory"},
+    {"python.memoryerror", "MemoryError"},
+    {"cpp.bad-alloc", "  what():  std::bad_alloc"},
+    {"opencv.memory", "error: (-4:Insufficient memory) Failed to allocate 777 bytes"},
+    {"rust.memory", "memory allocation of 4096 bytes failed"},
+    {"arrow.malloc", "pyarrow.lib.ArrowMemoryError: malloc of size 4096 failed"},
+    {"pinned.host", "cudaHostAlloc(&p, n) failed: out of memory"},
+    {"tcmalloc.large", "tcmalloc: large alloc 4096 bytes == 0x1"},
+    {"worker.bus", "DataLoader worker (pid 7) is killed by signal: Bus error."},
+    {"worker.killed", "DataLoader worker (pid 7) is killed by signal: Killed."},
+    {"worker.terminated", "DataLoader worker (pid 7) is killed by signal: Terminated."},
+    {"worker.crashed", "DataLoader worker (pid 7) is killed by signal: Segmentation fault."},
+    {"worker.exited", "RuntimeError: DataLoader worker (pid(s) 7, 8) exited unexpectedly"},
+    {"shm.bus", "ERROR: Unexpected bus error encountered in worker. This might be caused by"},
+    {"shm.bus-plain", "Signal 7 (SIGBUS) received by PID 3"},
+    {"shm.bus-shell", "Bus error"},
+    {"shm.write", "unable to write to file </torch_1_2>"},
+    {"shm.allocate", "unable to allocate shared memory(shm) for file </torch_1_2>: Success (0)"},
+    {"shm.nccl", "Error while creating shared memory segment /dev/shm/nccl-abc (size 9637888)"},
+    {"shm.nccl-space", "failed to extend /dev/shm/nccl-abc to 33 bytes, error: No space left on device (28)"},
+    {"shm.dev", "OSError: [Errno 28] No space left on device: '/dev/shm/psm_1'"},
+    {"errno.28", "OSError: [Errno 28] No space left on device"},
+    {"fd.ancdata", "RuntimeError: received 0 items of ancdata"},
+    {"fd.many", "OSError: [Errno 24] Too many open files"},
+    {"fd.shm-object", "unable to open shared memory object </torch_1_2> in read-write mode"},
+    {"windows.commit", "OSError: [WinError 1455] The paging file is too small"},
+    {"windows.resources", "OSError: [WinError 1450] Insufficient system resources"},
+    {"kernel.memcg",
+     "Memory cgroup out of memory: Killed process 5 (python) total-vm:40kB, anon-rss:30kB, file-rss:20kB, "
+     "shmem-rss:10kB, UID:0"},
+    {"kernel.constraint-memcg", "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/job,task=python"},
+    {"kernel.constraint", "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=python"},
+    {"kernel.global", "Out of memory: Kill process 5 (python) score 9 or sacrifice child"},
+    {"kernel.killed", "Killed process 5 (python), UID 0, total-vm:40kB, anon-rss:30kB, file-rss:20kB"},
+    {"kernel.invoked", "python invoked oom-killer: gfp_mask=0x1"},
+    {"kernel.usage", "memory: usage 100kB, limit 100kB, failcnt 3"},
+    {"earlyoom", "sending SIGTERM to process 9 uid 0 \"python\": oom_score 800, VmRSS 700 MiB"},
+    {"systemd-oomd", "session.scope: systemd-oomd killed 3 process(es) in this unit."},
+    {"slurm.detected", "slurmstepd: error: Detected 2 oom_kill events in StepId=5.0."},
+    {"slurm.srun", "srun: error: node7: task 0: Out Of Memory"},
+    {"slurm.state", "77.batch  python  OUT_OF_MEMORY  0:125"},
+    {"slurm.exceeded", "slurmstepd: error: Exceeded job memory limit"},
+    {"batch.memory", "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit."},
+    {"pod.oomkilled", "Reason:       OOMKilled"},
+    {"pod.request", "killed by docker due to it exceeded the request memory"},
+    {"pod.evicted", "The node was low on resource: memory."},
+    {"container.137", "command terminated with exit code 137"},
+    {"launcher.kill-9", "failed (exitcode: -9) local_rank: 1 (pid: 5) of binary: python"},
+    {"launcher.bus-7", "failed (exitcode: -7) local_rank: 1 (pid: 5) of binary: python"},
+    {"launcher.cleaning", "Killing subprocess 55"},
+    {"pool.abrupt", "A process in the process pool was terminated abruptly while the future was running"},
+    {"shell.killed", "run.sh: line 3:   44 Killed                  python train.py"},
+    {"ray.monitor", "2 Workers (tasks / actors) killed due to memory pressure (OOM)"},
+    {"ray.usage", "Memory on the node (IP: 10.0.0.9) where the task was running was 9.00GB / 10.00GB (0.9)"},
+    {"notebook.ram", "Your session crashed after using all available RAM."},
+    {"notebook.died", "The kernel appears to have died. It will restart automatically."},
+    {"notebook.restarted", "kernel 01234567-89ab-cdef-0123-456789abcdef restarted"},
+    {"deepspeed.host", "CPU Virtual Memory:  used = 7.5 GB, percent = 24.0%"},
+    {"deepspeed.gpu", "MA 3.5 GB         Max_MA 4.0 GB         CA 5.5 GB         Max_CA 6 GB"},
+    {"megatron.gpu", "memory (MB) | allocated: 100.0 | max allocated: 200.0 | reserved: 300.0 | max reserved: 400.0"},
+    {"printed.allocated", "memory allocated: 3.00 GiB"},
+    {"printed.reserved", "memory_reserved: 4.00 GiB"},
+    {"gpu.assertion", "/src/Indexing.cu:3: kernel: block: [1,0,0] Assertion `i < n` failed."},
+    {"gpu.assert-triggered", "CUDA error: device-side assert triggered"},
+    {"gpu.illegal-access", "CUDA error: an illegal memory access was encountered"},
+    {"gpu.error", "CUDA error: unspecified launch failure"},
+    {"gpu.library", "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling"},
+    {"gpu.driver-old", "CUDA driver version is insufficient for CUDA runtime version"},
+    {"index.range", "IndexError: index out of range in self"},
+    {"triton.shared", "out of resource: shared memory, Required: 9, Hardware limit: 8."},
+    {"process.crashed", "Segmentation fault (core dumped)"},
+    {"collective.timeout", "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)"},
+    {"collective.error", "NCCL error in: ProcessGroupNCCL.cpp:1, unhandled system error"},
+    {"disk.stream", "PytorchStreamWriter failed writing file data/1: file write failed"},
+    {"disk.write", "OSError: [Errno 122] Disk quota exceeded"},
+    {"ended.time-limit", "*** JOB 5 ON n1 CANCELLED AT 2030-01-02T03:04:05 DUE TO TIME LIMIT ***"},
+    {"ended.signal", "SignalException: Process 5 got signal: 1"},
+    {"ended.keyboard", "KeyboardInterrupt"},
+};
+
+TEST(Templates, CompileAndEachHasAnExampleThatItMatches) {
+  ASSERT_TRUE(matcher().ok());
+  std::set<std::string_view> with_example;
+  for (const Example& example : kExamples) {
+    EXPECT_EQ(only(example.text).id, example.id) << example.text;
+    with_example.insert(example.id);
+  }
+  for (const std::span<const Template> table :
+       {gpu_templates(), other_backend_templates(), host_templates(), ending_templates(), not_memory_templates()}) {
+    for (const Template& row : table) EXPECT_TRUE(with_example.contains(row.id)) << row.id << " has no example";
+  }
+}
+
+// ---- the allocator's message by vintage -----------------------------------------------------------------------------
+
+TEST(AllocatorMessage, OldestLayoutHasCachedBytes) {
+  const TextMessage message = only(
+      "RuntimeError: CUDA out of memory. Tried to allocate 3.00 GiB (GPU 1; 9.00 GiB total capacity; 5.00 GiB already "
+      "allocated; 2.00 GiB free; 512.50 KiB cached)");
+  EXPECT_EQ(message.vintage, "1.0-1.3");
+  EXPECT_EQ(message.gpu, 1);
+  EXPECT_EQ(figure(message, Figure::tried), 3 * kGiB);
+  EXPECT_EQ(figure(message, Figure::total), 9 * kGiB);
+  EXPECT_EQ(figure(message, Figure::allocated), 5 * kGiB);
+  EXPECT_EQ(figure(message, Figure::free), 2 * kGiB);
+  EXPECT_EQ(figure(message, Figure::cached), 512.5 * kKiB);
+}
+
+TEST(AllocatorMessage, ReservedWithAndWithoutHint) {
+  const std::string old =
+      "CUDA out of memory. Tried to allocate 3.00 GiB (GPU 0; 9.00 GiB total capacity; 5.00 GiB already allocated; "
+      "0 bytes free; 4.00 GiB allowed; 6.00 GiB reserved in total by PyTorch)";
+  EXPECT_EQ(only(old).vintage, "1.4-1.9");
+  EXPECT_EQ(figure(only(old), Figure::free), 0);
+  EXPECT_EQ(figure(only(old), Figure::limit), 4 * kGiB);
+  const TextMessage with_hint = only(old + " If reserved memory is >> allocated memory try setting max_split_size_mb");
+  EXPECT_EQ(with_hint.vintage, "1.10-2.0");
+  EXPECT_EQ(with_hint.hint, "max_split_size_mb");
+}
+
+const std::string kNew =
+    "CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 9.00 GiB of which 1.00 GiB is free. "
+    "Process 11 has 2.00 GiB memory in use. Including non-PyTorch memory, this process has 6.00 GiB memory in use. "
+    "7.00 GiB allowed; Of the allocated memory 4.50 GiB is allocated by PyTorch, with 16.00 MiB allocated in private "
+    "pools (e.g., CUDA Graphs), and 1.25 GiB is reserved by PyTorch but unallocated. If reserved but unallocated "
+    "memory "
+    "is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation";
+
+void expect_new(const TextMessage& message) {
+  EXPECT_EQ(figure(message, Figure::tried), 3 * kGiB);
+  EXPECT_EQ(figure(message, Figure::total), 9 * kGiB);
+  EXPECT_EQ(figure(message, Figure::free), 1 * kGiB);
+  EXPECT_EQ(figure(message, Figure::process_total), 6 * kGiB);
+  EXPECT_EQ(figure(message, Figure::limit), 7 * kGiB);
+  EXPECT_EQ(figure(message, Figure::allocated), 4.5 * kGiB);
+  EXPECT_EQ(figure(message, Figure::private_pools), 16 * kMiB);
+  EXPECT_EQ(figure(message, Figure::reserved_unallocated), 1.25 * kGiB);
+  ASSERT_EQ(message.processes.size(), 1U);
+  EXPECT_EQ(message.processes[0], (std::pair<int64_t, double>{11, 2 * kGiB}));
+}
+
+TEST(AllocatorMessage, SentencesOfTwoSixAndLater) {
+  const TextMessage message = only(kNew);
+  expect_new(message);
+  EXPECT_EQ(message.vintage, "2.6 or later");
+}
+
+TEST(AllocatorMessage, OldSpellingAndNewestVariable) {
+  EXPECT_EQ(only("CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacty of 2.00 GiB of which 0 "
+                 "bytes is free. Of the allocated memory 1.00 GiB is allocated by PyTorch, and 0 bytes is reserved by "
+                 "PyTorch but unallocated.")
+                .vintage,
+            "2.1");
+  EXPECT_EQ(only("CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 2.00 GiB of which 0 "
+                 "bytes is free. Of the allocated memory 1.00 GiB is allocated by PyTorch, and 0 bytes is reserved by "
+                 "PyTorch but unallocated. If so try setting PYTORCH_ALLOC_CONF=expandable_segments:True")
+                .vintage,
+            "2.9 or later");
+}
+
+TEST(AllocatorMessage, WrappedCounterIsKeptAsPrinted) {
+  const TextMessage message = only(
+      "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 2.00 GiB of which 0 bytes is "
+      "free. Including non-PyTorch memory, this process has 17179869184.00 GiB memory in use.");
+  EXPECT_EQ(figure(message, Figure::process_total), 18446744073709551616.0);
+}
+
+// ---- surroundings ---------------------------------------------------------------------------------------------------
+
+std::string wrapped_at(const std::string& text, size_t columns, const std::string& newline) {
+  std::string out;
+  for (size_t at = 0; at < text.size(); at += columns) out += text.substr(at, columns) + newline;
+  return out;
+}
+
+TEST(Surroundings, AMessageMayBeWrappedAnywhere) {
+  for (size_t columns = 20; columns < 140; ++columns) {
+    const TextEvidence evidence = read_text("before\n" + wrapped_at(kNew, columns, "\n") + "after\n", "test");
+    ASSERT_FALSE(evidence.messages.empty()) << columns;
+    expect_new(evidence.messages.front());
+    EXPECT_EQ(evidence.messages.front().line, 2) << columns;
+  }
+}
+
+TEST(Surroundings, PrefixesColoursQuotesAndCrlf) {
+  std::string prefixed;
+  std::string coloured;
+  for (size_t at = 0; at < kNew.size(); at += 90) {
+    prefixed += "[rank5]: 2031-02-03 04:05:06,789 | ERROR | stderr | " + kNew.substr(at, 90) + "\r\n";
+    coloured += "> \x1b[0;31m" + kNew.substr(at, 90) + "\x1b[0m\n";
+  }
+  const TextMessage message = only(prefixed);
+  expect_new(message);
+  EXPECT_EQ(message.rank, 5);
+  expect_new(only(coloured));
+}
+
+TEST(Surroundings, EscapedLineBreaks) { expect_new(only(R"({"log": "step 1\nstep 2\n)" + kNew + R"(\nend\n"})")); }
+
+TEST(Surroundings, Utf16AndGarbageBytes) {
+  std::string utf16 = "\xFF\xFE";
+  for (char c : kNew) utf16 += std::string{c, '\0'};
+  expect_new(only(utf16));
+  expect_new(only("\xC4\xE3\xBA\xC3 \xFF\x80 " + kNew + " \xC4\xE3"));
+}
+
+TEST(Surroundings, ProgressBarsWithCarriageReturns) {
+  expect_new(only(" 10%|#   | 1/10 [00:01<?, ?it/s]\r 20%|##  | 2/10 [00:02<?, ?it/s]\r" + kNew));
+}
+
+TEST(Surroundings, FramesOfTheLastTraceback) {
+  const TextMessage message = only(
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in old\n    old()\nValueError: no\n"
+      "Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    main()\n"
+      "    ^^^^^^\n  File \"train.py\", line 5, in main\n    loss.backward()\nRuntimeError: CUDA error: out of "
+      "memory\n");
+  ASSERT_EQ(message.frames.size(), 2U);
+  EXPECT_EQ(message.frames[1].function, "main");
+  EXPECT_EQ(message.frames[1].code, "loss.backward()");
+  EXPECT_EQ(message.frames[1].line, 5);
+}
+
+TEST(Surroundings, FramesOfNotebooks) {
+  const TextMessage message = only(
+      "Cell In[3], line 2\n----> 2 loss.backward()\n\nFile /opt/torch/_tensor.py:5, in Tensor.backward(self)\n"
+      "      4 def backward(self):\n----> 5     run(self)\n\nOutOfMemoryError: " +
+      kNew);
+  ASSERT_FALSE(message.frames.empty());
+  EXPECT_EQ(message.frames.back().code, "run(self)");
+}
+
+TEST(Surroundings, MentionsInCodeAreNoMessages) {
+  for (std::string_view text : {"    except torch.cuda.OutOfMemoryError:", "# handle MemoryError here",
+                                "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+                                "\"OOMKilled\": false", "the worker was killed, retrying", "exit code 0"}) {
+    EXPECT_TRUE(read_text(text, "test").messages.empty()) << text;
+  }
+}
+
+TEST(Surroundings, LineNumbersBeyondOneChunk) {
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += "a line without any meaning for anybody at all\n";
+  text += "RuntimeError: CUDA error: out of memory\n";
+  EXPECT_EQ(only(text).line, 200001);
+}
+
+TEST(Surroundings, EndlessRepetitionIsCountedAndTheEndIsRead) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += "RuntimeError: CUDA error: out of memory\n";
+  text += kNew;
+  const TextEvidence evidence = read_text(text, "test");
+  EXPECT_EQ(evidence.messages.back().id, "cuda.oom");
+  EXPECT_FALSE(evidence.caveats.empty());
+}
+
+TEST(PrintedBytes, EveryUnitIsAPowerOf1024) {
+  EXPECT_EQ(printed_bytes("2.00GiB"), 2 * kGiB);
+  EXPECT_EQ(printed_bytes("2 GB"), 2 * kGiB);
+  EXPECT_EQ(printed_bytes("3kB"), 3 * kKiB);
+  EXPECT_EQ(printed_bytes("1,024 bytes"), 1024);
+  EXPECT_EQ(printed_bytes("-1.00MiB"), -kMiB);
+  EXPECT_EQ(printed_bytes("GiB"), std::nullopt);
+  EXPECT_EQ(printed_bytes("1.2.3GiB"), std::nullopt);
+  EXPECT_EQ(printed_bytes("5 apples"), std::nullopt);
+}
+
+// ---- tables
+// -----------------------------------------------------------------------------------------------------------
+
+TEST(Tables, MemorySummary) {
+  const TextEvidence evidence = read_text(
+      "|         PyTorch CUDA memory summary, device ID 3         |\n"
+      "|            CUDA OOMs: 2            |        cudaMalloc retries: 5         |\n"
+      "| Allocated memory      |   3072 KiB |   5120 KiB |     30 MiB |     27 MiB |\n"
+      "|       from large pool |   2048 KiB |   4096 KiB |     20 MiB |     18 MiB |\n"
+      "| Allocations           |       7    |       9    |     880 K  |      93    |\n",
+      "test");
+  ASSERT_EQ(evidence.summaries.size(), 1U);
+  const MemorySummary& summary = evidence.summaries[0];
+  EXPECT_EQ(summary.device, 3);
+  EXPECT_EQ(summary.num_ooms, 2);
+  EXPECT_EQ(summary.num_alloc_retries, 5);
+  ASSERT_EQ(summary.rows.size(), 3U);
+  EXPECT_EQ(summary.rows[0].metric, "allocated_bytes.all");
+  EXPECT_EQ(summary.rows[0].values[1], 5120 * kKiB);
+  EXPECT_EQ(summary.rows[1].metric, "allocated_bytes.large_pool");
+  EXPECT_EQ(summary.rows[2].values[2], 880000);
+}
+
+TEST(Tables, ListingsOfCardsAndHost) {
+  const Surroundings around = read_text(
+                                  "| NVIDIA-SMI 550.1    Driver Version: 550.1    CUDA Version: 12.4 |\n"
+                                  "|   0  NVIDIA X100           Off |   00000000:01:00.0 Off |    0 |\n"
+                                  "| N/A   30C    P0    50W / 300W |   2000MiB /  8000MiB |      0%      Default |\n"
+                                  "|    0   N/A  N/A      4321      C   python                         1990MiB |\n"
+                                  "               total        used        free      shared  buff/cache   available\n"
+                                  "Mem:            31Gi        20Gi       1.0Gi       1.0Gi        10Gi       9.0Gi\n"
+                                  "shm              64M   60M  4.0M  94% /dev/shm\n"
+                                  "PyTorch version: 2.4.1+cu121\nDataLoader(num_workers=6)\n",
+                                  "test")
+                                  .surroundings;
+  ASSERT_EQ(around.gpus.size(), 1U);
+  EXPECT_EQ(around.gpus[0].used_bytes, 2000 * kMiB);
+  ASSERT_EQ(around.gpu_processes.size(), 1U);
+  EXPECT_EQ(around.gpu_processes[0].pid, 4321);
+  EXPECT_EQ(around.host_total_bytes, 31 * kGiB);
+  EXPECT_EQ(around.host_available_bytes, 9 * kGiB);
+  EXPECT_EQ(around.shm_total_bytes, 64 * kMiB);
+  EXPECT_EQ(around.torch_version, "2.4.1+cu121");
+  EXPECT_EQ(around.num_workers, 6);
+}
+
+}  // namespace
+}  // namespace oomscope

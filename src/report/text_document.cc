@@ -1,0 +1,348 @@
+#include "report/text_document.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bytes_text.h"
+#include "report/finding_document.h"
+
+namespace oomscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kChangesShown = 4;
+constexpr size_t kRanksShown = 16;
+
+std::string phase_key(Phase phase) {
+  std::string key = "text.phase-";
+  for (char c : name_of(phase)) key += c == ' ' ? '-' : c;
+  return key;
+}
+
+// The head of a long message: its figures stand in the balance.
+std::string shortened(const std::string& excerpt) {
+  constexpr size_t kMost = 160;
+  if (excerpt.size() <= kMost) return excerpt;
+  return excerpt.substr(0, excerpt.find_last_of(' ', kMost)) + " ...";
+}
+
+std::string who_text(const TextFacts& facts, const RankFailure& failure, Language language) {
+  if (failure.rank) return say(Phrase{.key = "text.rank"}.with("rank", std::to_string(*failure.rank)), language);
+  return facts.logs[failure.log]->name;
+}
+
+Phrase headline(const TextFacts& facts) {
+  Phrase where;
+  Phrase phase;
+  if (facts.failure != nullptr && facts.failure->gpu)
+    where = Phrase{.key = "text.on-gpu"}.with("gpu", std::to_string(*facts.failure->gpu));
+  if (facts.phase != Phase::unknown)
+    phase = Phrase{.key = "text.during"}.with("phase", Phrase{.key = phase_key(facts.phase)});
+  return Phrase{.key = "text.headline"}
+      .with("what", Phrase{.key = "text.is-" + std::string(name_of(facts.kind))})
+      .with("where", std::move(where))
+      .with("phase", std::move(phase));
+}
+
+Phrase confidence_line(const TextFacts& facts) {
+  Phrase also;
+  if (!facts.also.empty()) {
+    std::vector<Phrase> kinds;
+    for (Kind kind : facts.also) kinds.push_back(Phrase{.key = "text.kind-" + std::string(name_of(kind))});
+    also = Phrase{.key = "text.also"}.with("kinds", std::move(kinds));
+  }
+  return Phrase{.key = "text.confidence"}
+      .with("confidence", Phrase{.key = "confidence." + std::string(name_of(facts.confidence))})
+      .with("also", std::move(also));
+}
+
+Table balance_table(const TextFacts& facts, Language language) {
+  Table table{.title = "",
+              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_shrink = true}},
+              .rows = {},
+              .total = std::nullopt,
+              .note = ""};
+  for (const BalanceRow& row : facts.balance) {
+    table.rows.push_back(
+        Row{.cells = {say(row.name, language), row.bytes ? format_mib(*row.bytes) : "?", say(row.source, language)}});
+  }
+  table.rows.push_back(
+      Row{.cells = {say("text.total", language), format_mib(facts.balance_total_bytes), say("text.sum", language)},
+          .style = Style::bold});
+  return table;
+}
+
+// The only rank whose kind is not that of all others, of three and more.
+std::optional<RankFailure> odd_one_out(const TextFacts& facts) {
+  if (facts.ranks.size() < 3) return std::nullopt;
+  for (const RankFailure& each : facts.ranks) {
+    const auto same = std::count_if(facts.ranks.begin(), facts.ranks.end(),
+                                    [&](const RankFailure& other) { return other.kind == each.kind; });
+    const RankFailure& other = each.message == facts.ranks[0].message ? facts.ranks[1] : facts.ranks[0];
+    const auto others = std::count_if(facts.ranks.begin(), facts.ranks.end(),
+                                      [&](const RankFailure& one) { return one.kind == other.kind; });
+    if (same == 1 && others + 1 == static_cast<std::ptrdiff_t>(facts.ranks.size())) return each;
+  }
+  return std::nullopt;
+}
+
+void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& sections) {
+  if (facts.ranks.size() < 2) return;
+  const auto strongest = std::max_element(
+      facts.ranks.begin(), facts.ranks.end(),
+      [](const RankFailure& a, const RankFailure& b) { return a.message->strength < b.message->strength; });
+  const RankFailure& first = facts.order_is_known ? facts.ranks.front() : *strongest;
+  const char* key = facts.order_is_known ? "text.ranks-first" : "text.ranks-likely";
+  sections.push_back(
+      Section{.body = Sentence{.text = say(Phrase{.key = key}.with("who", who_text(facts, first, language)), language),
+                               .style = Style::bold}});
+  Table table{.title = say("text.ranks", language),
+              .columns = {{.header = say("text.column-who", language)},
+                          {.header = say("text.column-line", language), .align = Align::right},
+                          {.header = say("text.column-kind", language)},
+                          {.header = say("text.column-message", language), .may_shrink = true}},
+              .rows = {},
+              .total = std::nullopt,
+              .note = ""};
+  for (size_t i = 0; i < std::min(facts.ranks.size(), kRanksShown); ++i) {
+    const RankFailure& each = facts.ranks[i];
+    table.rows.push_back(
+        Row{.cells = {who_text(facts, each, language), format_count(each.message->line),
+                      say("text.kind-" + std::string(name_of(each.kind)), language), each.message->excerpt}});
+  }
+  if (facts.ranks.size() > kRanksShown) {
+    const Phrase others =
+        Phrase{.key = "balance.others"}.with("count", std::to_string(facts.ranks.size() - kRanksShown));
+    table.rows.push_back(Row{.cells = {say(others, language)}, .style = Style::dim});
+  }
+  sections.push_back(Section{.body = std::move(table), .joined = true});
+  if (const std::optional<RankFailure> odd = odd_one_out(facts)) {
+    const RankFailure& usual = odd->message == facts.ranks[0].message ? facts.ranks[1] : facts.ranks[0];
+    const Phrase differs = Phrase{.key = "text.ranks-differ"}
+                               .with("who", who_text(facts, *odd, language))
+                               .with("kind", Phrase{.key = "text.kind-" + std::string(name_of(usual.kind))});
+    sections.push_back(Section{.body = Sentence{.text = say(differs, language)}, .joined = true});
+  }
+}
+
+// What would show it beyond doubt, in lines to paste.
+std::vector<std::string> proof_lines(const TextFacts& facts) {
+  switch (facts.kind) {
+    case Kind::gpu_oom:
+    case Kind::gpu_oom_capacity:
+    case Kind::gpu_oom_fragmentation:
+    case Kind::gpu_oom_other_process:
+    case Kind::gpu_oom_first_alloc_or_context:
+    case Kind::leak_suspected:
+      return {"torch.cuda.memory._record_memory_history()                # before the first step",
+              "torch.cuda.memory._dump_snapshot(\"oom.pickle\")            # where the error is caught; then: oomscope "
+              "why oom.pickle"};
+    case Kind::gpu_lib_alloc_failed:
+      return {"CUDA_LAUNCH_BLOCKING=1 python train.py",
+              "nvidia-smi --query-gpu=memory.used,memory.free --format=csv -l 1"};
+    case Kind::other_backend_oom: return {};
+    case Kind::host_oom_killed:
+    case Kind::host_alloc_failed:
+    case Kind::dataloader_worker_killed:
+      return {"free -m -s 1 > memory.log &     # beside the job", "dmesg -T | grep -iE 'oom|killed process'"};
+    case Kind::cgroup_or_slurm_limit:
+      return facts.around.is_slurm
+                 ? std::vector<std::string>{"sacct -j JOBID --format=JobID,State,ReqMem,MaxRSS,ExitCode",
+                                            "sbatch --mem=SIZE ..."}
+                 : std::vector<std::string>{"cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.peak",
+                                            "cat /sys/fs/cgroup/memory.events"};
+    case Kind::shm_exhausted: return {"df -h /dev/shm", "ls -l /dev/shm | head"};
+    case Kind::fd_exhausted: return {"ulimit -n", "ls /proc/PID/fd | wc -l"};
+    case Kind::windows_commit_limit:
+      return {"Get-CimInstance Win32_PageFileUsage",
+              "Get-Counter '\\Memory\\Committed Bytes','\\Memory\\Commit Limit'"};
+    case Kind::not_memory: return {"CUDA_LAUNCH_BLOCKING=1 python train.py"};
+    case Kind::no_failure: return {};
+  }
+  return {};
+}
+
+void add_smi(const TextFacts& facts, Language language, std::vector<Section>& sections) {
+  if (!facts.card.has(Contradiction::free_covers_request)) return;
+  List list{.title = say("text.smi", language), .entries = {}};
+  for (int i = 1; i <= 5; ++i) list.entries.push_back(say("text.smi-" + std::to_string(i), language));
+  sections.push_back(Section{.body = std::move(list)});
+}
+
+void add_summaries(const TextFacts& facts, Language language, std::vector<Section>& sections) {
+  for (const TextEvidence* log : facts.logs) {
+    for (const MemorySummary& summary : log->summaries) {
+      const auto bytes = [&](std::string_view metric, size_t column) {
+        for (const SummaryRow& row : summary.rows) {
+          if (row.metric == metric) return format_mib(static_cast<int64_t>(row.values[column]));
+        }
+        return std::string("?");
+      };
+      const Phrase state = summary.num_ooms > 0 ? Phrase{.key = "text.summary-failures"}
+                                                      .with("ooms", format_count(summary.num_ooms))
+                                                      .with("device", std::to_string(summary.device))
+                                                : Phrase{.key = "text.summary-state"}
+                                                      .with("device", std::to_string(summary.device))
+                                                      .with("allocated", bytes("allocated_bytes.all", 0))
+                                                      .with("peak", bytes("allocated_bytes.all", 1))
+                                                      .with("reserved", bytes("reserved_bytes.all", 0));
+      sections.push_back(Section{.body = Sentence{.text = say(state, language)}, .joined = true});
+    }
+  }
+}
+
+void add_failure(const TextFacts& facts, Language language, std::vector<Section>& sections) {
+  const auto sentence = [&](const Phrase& phrase, Style style = Style::plain) {
+    sections.push_back(Section{.body = Sentence{.text = say(phrase, language), .style = style}, .joined = true});
+  };
+  sentence(headline(facts), Style::bold);
+  sentence(confidence_line(facts));
+  const TextMessage& failure = *facts.failure;
+  sentence(Phrase{.key = "text.place"}
+               .with("file", facts.logs[facts.failure_log]->name)
+               .with("line", format_count(failure.line))
+               .with("text", shortened(failure.excerpt)),
+           Style::dim);
+  const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
+  if (is_torch && !failure.vintage.empty())
+    sentence(Phrase{.key = "text.wording"}.with("vintage", std::string(failure.vintage)), Style::dim);
+  if (facts.failures > 1)
+    sentence(Phrase{.key = "text.repeated"}.with("count", format_count(facts.failures)), Style::dim);
+  if (!facts.balance.empty()) sections.push_back(Section{.body = balance_table(facts, language)});
+}
+
+Json kinds_json(const std::vector<Kind>& kinds) {
+  Json list = Json::array();
+  for (Kind kind : kinds) {
+    const std::string name(name_of(kind));
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+  }
+  return list;
+}
+
+// Whole numbers where they fit; a counter that wrapped around (2^64) does not.
+Json bytes_json(double bytes) {
+  constexpr double kLargestWhole = 9.2e18;
+  if (std::abs(bytes) < kLargestWhole) return static_cast<int64_t>(bytes);
+  return bytes;
+}
+
+Json numbers_json(const TextFacts& facts) {
+  Json numbers = Json::object();
+  for (size_t i = 0; i < kFigures; ++i) {
+    const std::optional<double>& bytes = facts.numbers.values[i];
+    if (bytes) numbers[std::string(name_of(static_cast<Figure>(i)))] = bytes_json(*bytes);
+  }
+  if (!facts.numbers.other_processes.empty()) {
+    numbers["other_processes"] = Json::array();
+    for (double each : facts.numbers.other_processes) numbers["other_processes"].push_back(bytes_json(each));
+  }
+  return numbers;
+}
+
+// Rows of memory_summary() under the names of torch.cuda.memory_stats().
+Json summaries_json(const TextFacts& facts) {
+  Json list = Json::array();
+  for (const TextEvidence* log : facts.logs) {
+    for (const MemorySummary& summary : log->summaries) {
+      Json stats = {{"num_ooms", summary.num_ooms}, {"num_alloc_retries", summary.num_alloc_retries}};
+      for (const SummaryRow& row : summary.rows) {
+        constexpr std::array<const char*, 4> kColumns = {"current", "peak", "allocated", "freed"};
+        for (size_t i = 0; i < kColumns.size(); ++i) stats[row.metric + "." + kColumns[i]] = bytes_json(row.values[i]);
+      }
+      list.push_back({{"device", summary.device}, {"line", summary.line}, {"stats", std::move(stats)}});
+    }
+  }
+  return list;
+}
+
+Json messages_json(const TextFacts& facts) {
+  Json list = Json::array();
+  constexpr size_t kMost = 100;
+  for (size_t log = 0; log < facts.logs.size(); ++log) {
+    for (const TextMessage& message : facts.logs[log]->messages) {
+      if (list.size() >= kMost) return list;
+      list.push_back({{"file", facts.logs[log]->name},
+                      {"line", message.line},
+                      {"template", std::string(message.id)},
+                      {"kind", std::string(name_of(message.kind))},
+                      {"rank", message.rank ? Json(*message.rank) : Json(nullptr)},
+                      {"text", message.excerpt}});
+    }
+  }
+  return list;
+}
+
+Json ranks_json(const TextFacts& facts) {
+  Json list = Json::array();
+  for (const RankFailure& each : facts.ranks) {
+    list.push_back({{"rank", each.rank ? Json(*each.rank) : Json(nullptr)},
+                    {"file", facts.logs[each.log]->name},
+                    {"line", each.message->line},
+                    {"kind", std::string(name_of(each.kind))}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::vector<Section> text_sections(const TextFacts& facts, std::span<const Finding> findings, Language language) {
+  std::vector<Section> sections;
+  int64_t lines = 0;
+  for (const TextEvidence* log : facts.logs) lines += log->lines;
+  if (facts.failure != nullptr) {
+    add_failure(facts, language, sections);
+  } else {
+    const bool has_summary = std::any_of(facts.logs.begin(), facts.logs.end(),
+                                         [](const TextEvidence* log) { return !log->summaries.empty(); });
+    if (!has_summary) {
+      sections.push_back(
+          Section{.body = Sentence{
+                      .text = say(Phrase{.key = "text.nothing-found"}.with("count", format_count(lines)), language),
+                      .style = Style::bold}});
+    }
+    add_summaries(facts, language, sections);
+  }
+  for (const Finding& finding : findings) {
+    for (Section& section : finding_sections(finding, kChangesShown, language)) sections.push_back(std::move(section));
+  }
+  add_ranks(facts, language, sections);
+  add_smi(facts, language, sections);
+  if (std::vector<std::string> proof = proof_lines(facts); !proof.empty()) {
+    sections.push_back(Section{
+        .body = Lines{.title = say("text.next-time", language), .lines = std::move(proof), .style = Style::cyan}});
+  }
+  if (!facts.caveats.empty()) sections.push_back(Section{.body = caveat_list(facts.caveats, language)});
+  return sections;
+}
+
+Json text_payload(const TextFacts& facts, std::span<const Finding> findings) {
+  Json payload = {{"schema", "oomscope.why-log/1"}, {"files", Json::array()}};
+  for (const TextEvidence* log : facts.logs) payload["files"].push_back(log->name);
+  payload["kind"] = std::string(name_of(facts.kind));
+  payload["also"] = kinds_json(facts.also);
+  payload["confidence"] = std::string(name_of(facts.confidence));
+  payload["phase"] = facts.phase == Phase::unknown ? Json(nullptr) : Json(std::string(name_of(facts.phase)));
+  payload["step"] = facts.step ? Json(*facts.step) : Json(nullptr);
+  payload["sentence"] = facts.failure == nullptr ? "" : say(headline(facts), Language::english);
+  payload["numbers"] = numbers_json(facts);
+  payload["balance"] = Json::array();
+  for (const BalanceRow& row : facts.balance) {
+    payload["balance"].push_back({{"name", say(row.name, Language::english)},
+                                  {"bytes", row.bytes ? Json(*row.bytes) : Json(nullptr)},
+                                  {"source", say(row.source, Language::english)}});
+  }
+  payload["balance_total"] = facts.balance_total_bytes;
+  payload["findings"] = Json::array();
+  for (const Finding& finding : findings) payload["findings"].push_back(finding_json(finding));
+  payload["next_time"] = proof_lines(facts);
+  payload["ranks"] = ranks_json(facts);
+  payload["messages"] = messages_json(facts);
+  payload["summaries"] = summaries_json(facts);
+  payload["torch_version"] = facts.around.torch_version.empty() ? Json(nullptr) : Json(facts.around.torch_version);
+  payload["caveats"] = caveats_json(facts.caveats);
+  return payload;
+}
+
+}  // namespace oomscope

@@ -1,0 +1,171 @@
+// Kinds by figures, by frames and by what else the logs say; findings and their changes.
+#include "analysis/text_facts.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/rules/rule.h"
+#include "evidence/text/text_reader.h"
+
+namespace oomscope {
+namespace {
+
+struct Case {
+  std::vector<TextEvidence> logs;
+  TextFacts facts;
+};
+
+// Facts point into the logs, so both live together.
+std::unique_ptr<Case> facts_of(std::vector<std::string> texts) {
+  auto out = std::make_unique<Case>();
+  for (size_t i = 0; i < texts.size(); ++i)
+    out->logs.push_back(read_text(texts[i], "rank" + std::to_string(i) + ".log"));
+  out->facts = find_text_facts(out->logs);
+  return out;
+}
+
+Kind kind_of(std::string text) { return facts_of({std::move(text)})->facts.kind; }
+
+std::string oom(std::string tried, std::string total, std::string allocated, std::string free, std::string reserved) {
+  return "RuntimeError: CUDA out of memory. Tried to allocate " + tried + " (GPU 0; " + total + " total capacity; " +
+         allocated + " already allocated; " + free + " free; " + reserved + " reserved in total by PyTorch)\n";
+}
+
+TEST(KindByFigures, Capacity) {
+  EXPECT_EQ(kind_of(oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")), Kind::gpu_oom_capacity);
+}
+TEST(KindByFigures, Fragmentation) {
+  EXPECT_EQ(kind_of(oom("2.00 GiB", "16.00 GiB", "8.00 GiB", "500.00 MiB", "14.50 GiB")), Kind::gpu_oom_fragmentation);
+}
+TEST(KindByFigures, LittleSlackAboveASmallRequestLeavesItOpen) {
+  const auto open = facts_of({oom("2.00 MiB", "16.00 GiB", "14.50 GiB", "1.00 MiB", "14.90 GiB")});
+  EXPECT_EQ(open->facts.kind, Kind::gpu_oom);
+  EXPECT_EQ(open->facts.also, (std::vector<Kind>{Kind::gpu_oom_capacity, Kind::gpu_oom_fragmentation}));
+}
+TEST(KindByFigures, OtherProcesses) {
+  EXPECT_EQ(kind_of(oom("20.00 MiB", "16.00 GiB", "1.00 GiB", "5.00 MiB", "1.10 GiB")), Kind::gpu_oom_other_process);
+}
+TEST(KindByFigures, ARequestAboveTheCard) {
+  EXPECT_EQ(kind_of(oom("200.00 GiB", "16.00 GiB", "1.00 GiB", "14.00 GiB", "1.10 GiB")), Kind::gpu_oom_capacity);
+}
+TEST(KindByFigures, FreeMemoryThatCoversTheRequest) {
+  const auto open = facts_of({oom("2.00 GiB", "16.00 GiB", "4.00 GiB", "9.00 GiB", "4.10 GiB")});
+  EXPECT_EQ(open->facts.kind, Kind::gpu_oom);
+  EXPECT_EQ(open->facts.confidence, Confidence::low);
+}
+TEST(KindByFigures, ALimitOfTheProcess) {
+  const auto limited = facts_of(
+      {"CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 60.00 GiB is "
+       "free. Including non-PyTorch memory, this process has 8.50 GiB memory in use. 8.00 GiB allowed; Of the "
+       "allocated "
+       "memory 7.60 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."});
+  EXPECT_EQ(limited->facts.kind, Kind::gpu_oom);
+  EXPECT_EQ(limited->facts.also, std::vector<Kind>{Kind::gpu_oom_capacity});
+  EXPECT_EQ(limited->facts.confidence, Confidence::high);
+}
+
+TEST(KindByFrames, TheFirstUseOfTheCard) {
+  EXPECT_EQ(kind_of("Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n    x = torch.zeros(1, "
+                    "device=\"cuda\")\nRuntimeError: CUDA error: out of memory\n"),
+            Kind::gpu_oom_first_alloc_or_context);
+}
+TEST(KindByFrames, PinnedMemory) {
+  EXPECT_EQ(kind_of("  File \"/torch/utils/data/_utils/pin_memory.py\", line 3, in pin_memory\n    return "
+                    "data.pin_memory()\nRuntimeError: CUDA error: out of memory\n"),
+            Kind::host_alloc_failed);
+}
+TEST(KindByFrames, NoSpaceForASemaphoreIsSharedMemory) {
+  EXPECT_EQ(kind_of("  File \"/lib/multiprocessing/synchronize.py\", line 5, in __init__\n    sl = "
+                    "_multiprocessing.SemLock(\nOSError: [Errno 28] No space left on device\n"),
+            Kind::shm_exhausted);
+  EXPECT_EQ(
+      kind_of("  File \"train.py\", line 5, in main\n    torch.save(m, path)\nOSError: [Errno 28] No space left on "
+              "device\n"),
+      Kind::not_memory);
+}
+
+TEST(KindOfALog, AnAssertionOutweighsWhatFollows) {
+  EXPECT_EQ(kind_of("/src/Indexing.cu:3: kernel: Assertion `i < n` failed.\nRuntimeError: CUDA error: "
+                    "CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n"),
+            Kind::not_memory);
+}
+TEST(KindOfALog, TheLimitsOwnLineOutweighsKilled) {
+  EXPECT_EQ(kind_of("Killed\nslurmstepd: error: Detected 1 oom_kill event in StepId=1.0.\n"),
+            Kind::cgroup_or_slurm_limit);
+}
+TEST(KindOfALog, HealthyTextHasNone) {
+  const auto healthy = facts_of({"Epoch 1/3 loss 0.5\nEpoch 2/3 loss 0.4\nSaved checkpoint.\n"});
+  EXPECT_EQ(healthy->facts.kind, Kind::no_failure);
+  EXPECT_EQ(healthy->facts.failure, nullptr);
+}
+
+Phase phase_after(std::string frames) {
+  return facts_of({frames + "RuntimeError: CUDA error: out of memory\n"})->facts.phase;
+}
+
+std::string frame(std::string file, std::string function, std::string code) {
+  return "  File \"" + file + "\", line 1, in " + function + "\n    " + code + "\n";
+}
+
+TEST(PhaseOfALog, ByFrames) {
+  EXPECT_EQ(phase_after(frame("t.py", "main", "loss.backward()")), Phase::backward);
+  EXPECT_EQ(phase_after(frame("t.py", "main", "optimizer.step()")), Phase::optimizer_step);
+  EXPECT_EQ(phase_after(frame("t.py", "validate", "out = model(x)")), Phase::evaluation);
+  EXPECT_EQ(phase_after(frame("t.py", "main", "torch.save(model.state_dict(), p)")), Phase::saving);
+  EXPECT_EQ(phase_after(frame("t.py", "main", "model.load_state_dict(torch.load(p))")), Phase::resume);
+  EXPECT_EQ(phase_after(frame("t.py", "main", "model.cuda()")), Phase::load);
+  EXPECT_EQ(phase_after(frame("t.py", "main", "model.generate(x)")), Phase::generation);
+  EXPECT_EQ(phase_after(frame("t.py", "forward", "x = self.conv(x)")), Phase::forward);
+}
+TEST(PhaseOfALog, ByProgress) {
+  EXPECT_EQ(phase_after("Epoch 1: loss 0.3\nSaving checkpoint to out/\n"), Phase::saving);
+  EXPECT_EQ(phase_after("Epoch 1: loss 0.3\nValidation: 10%\n" + frame("t.py", "run", "out = model(x)")),
+            Phase::evaluation);
+}
+TEST(PhaseOfALog, ASecondModelAfterTraining) {
+  EXPECT_EQ(phase_after("Epoch 1: loss 0.3\n" + frame("t.py", "main", "model.to(device)")), Phase::next_model);
+}
+
+TEST(Balance, AddsUpToTheCard) {
+  const auto found = facts_of({oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")});
+  int64_t sum = 0;
+  for (const BalanceRow& row : found->facts.balance) sum += row.bytes.value_or(0);
+  EXPECT_EQ(sum, found->facts.balance_total_bytes);
+  EXPECT_EQ(sum, int64_t{16} << 30);
+}
+
+TEST(Ranks, TheOneThatFailedForMemoryIsNamedFirst) {
+  const std::string lost = "2030-01-01 00:10:00 NCCL error in: x.cpp:1, remote process exited\n";
+  const auto found = facts_of(
+      {lost, "2030-01-01 00:00:05 " + oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB"), lost});
+  ASSERT_EQ(found->facts.ranks.size(), 3U);
+  EXPECT_TRUE(found->facts.order_is_known);
+  EXPECT_EQ(found->facts.ranks[0].rank, 1);
+  EXPECT_EQ(found->facts.failure_log, 1U);
+}
+
+TEST(Leak, AllocatedThatOnlyRises) {
+  std::string text;
+  for (int i = 1; i < 7; ++i)
+    text += oom("1.00 GiB", "16.00 GiB", std::to_string(9 + i) + ".00 GiB", "30.00 MiB", "15.50 GiB");
+  const auto found = facts_of({text});
+  EXPECT_EQ(found->facts.also.back(), Kind::leak_suspected);
+}
+
+TEST(Rules, EachFailureHasAFindingWithAChange) {
+  for (const char* text : {"Killed", "MemoryError", "received 0 items of ancdata", "[WinError 1455]",
+                           "Unexpected bus error encountered in worker", "CUDNN_STATUS_NOT_INITIALIZED",
+                           "CUDA error: out of memory", "OOMKilled", "device-side assert triggered",
+                           "DataLoader worker (pid 3) is killed by signal: Killed.", "MPS backend out of memory"}) {
+    const auto found = facts_of({text});
+    std::vector<Finding> all;
+    for (const Cause& cause : causes()) {
+      for (Finding& finding : cause.find({.run = nullptr, .text = &found->facts})) all.push_back(std::move(finding));
+    }
+    ASSERT_FALSE(all.empty()) << text;
+    EXPECT_FALSE(all.front().changes.empty()) << text;
+    EXPECT_FALSE(all.front().evidence.empty()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace oomscope

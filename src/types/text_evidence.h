@@ -1,0 +1,166 @@
+// What a log says about memory, as records: one TextMessage for each message found, with its figures in bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/caveat.h"
+#include "types/kind.h"
+
+namespace oomscope {
+
+// The figures that messages print, under the names that `why --json` gives them.
+enum class Figure : uint8_t {
+  tried,                 // what was asked for
+  total,                 // the whole card
+  allocated,             // handed out by the allocator
+  reserved,              // held by the allocator, allocated included
+  cached,                // torch 1.0-1.3: held and not handed out
+  reserved_unallocated,  // 2.1 on: held and not handed out
+  private_pools,         // the part of it that lies in private pools (graphs, MemPool)
+  free,                  // of the card, as the driver says
+  process_total,         // of this process on the card, context included
+  limit,                 // most that may be used: a memory fraction, a cgroup, a watermark
+  other_allocations,     // MPS: the system's own
+  active,                // NPU
+  anon_rss,              // kernel lines, of the process that was killed
+  total_vm,
+  shmem_rss,
+  file_rss,
+  rss,
+  used,  // of the host
+};
+constexpr size_t kFigures = 18;
+
+[[nodiscard]] std::string_view name_of(Figure figure);
+[[nodiscard]] std::optional<Figure> figure_of(std::string_view name);
+
+// A double, since messages print wrapped-around counters (2^64 bytes) and two decimals at best.
+struct PrintedFigures {
+  std::array<std::optional<double>, kFigures> values;
+  std::vector<double> other_processes;  // on the same card
+
+  [[nodiscard]] const std::optional<double>& operator[](Figure f) const { return values[static_cast<size_t>(f)]; }
+  [[nodiscard]] std::optional<double>& operator[](Figure f) { return values[static_cast<size_t>(f)]; }
+};
+
+// How the messages group; the rules of src/analysis/ treat a family alike.
+enum class Family : uint8_t {
+  allocator,      // a GPU allocator's message with figures
+  bare_gpu,       // the GPU ran out, no figures
+  other_backend,  // MPS, XPU, NPU, JAX, TensorFlow, MXNet ...
+  gpu_library,    // cuBLAS, cuDNN, NCCL, bitsandbytes
+  engine_start,   // an inference engine that refuses to start
+  host_alloc,     // malloc, mmap, fork, numpy
+  worker,         // a loader's worker
+  shm,
+  descriptors,
+  kernel,      // the kernel's own lines
+  cgroup,      // a container's, pod's or job's limit
+  ended,       // a process that was ended by a signal
+  windows,     // the commit limit
+  device,      // the GPU failed, not for memory: asserts, illegal access
+  collective,  // time-outs and broken connections between ranks
+  disk,
+  by_hand,  // ended on purpose: signals, time limits
+  note,     // no failure: figures printed beside
+};
+
+// A traceback's frame. `code` is the source line, where the log shows it.
+struct TextFrame {
+  std::string file;
+  std::string function;
+  std::string code;
+  int64_t line = 0;  // in `file`
+};
+
+struct TextMessage {
+  std::string_view id;  // of the template: "cuda.oom"
+  std::string_view vintage;
+  Family family = Family::note;
+  Kind kind = Kind::gpu_oom;
+  std::vector<Kind> also;
+  int strength = 0;  // 5: says so itself with figures or by name ... 1: a hint; 0: no failure
+  PrintedFigures figures;
+  std::vector<std::pair<int64_t, double>> processes;  // "Process N has ...": pid and bytes
+  std::string backend;                                // CUDA, HIP, XPU ...
+  std::string what;                                   // a process's name, a signal, an assertion
+  std::optional<int> gpu;
+  std::optional<int> rank;
+  std::optional<int64_t> pid;
+  int64_t line = 0;                    // from 1
+  int64_t offset_bytes = 0;            // of its head in the text
+  std::string excerpt;                 // the message as printed, shortened
+  std::string hint;                    // the setting that its hint names, or empty
+  std::vector<TextFrame> frames;       // outermost first
+  std::string previous_line;           // the one before it that is not empty
+  std::optional<double> time_seconds;  // of the last time stamp before its end, since 1970, as printed
+  std::vector<std::string> before;     // the last lines before it that tell of progress, oldest first
+};
+
+// One row of memory_summary(): current, peak, allocated in all, freed in all.
+struct SummaryRow {
+  std::string metric;  // as torch.cuda.memory_stats names it: "allocated_bytes.all"
+  std::array<double, 4> values{};
+  bool is_count = false;
+};
+struct MemorySummary {
+  int device = 0;
+  int64_t line = 0;
+  std::vector<SummaryRow> rows;
+  int64_t num_ooms = 0;
+  int64_t num_alloc_retries = 0;
+};
+
+// A card in a listing (nvidia-smi, gpustat).
+struct ListedGpu {
+  int index = 0;
+  std::string name;
+  double used_bytes = 0;
+  double total_bytes = 0;
+};
+struct ListedProcess {
+  int gpu = 0;
+  int64_t pid = 0;
+  std::string name;
+  double used_bytes = 0;
+};
+
+// What the text tells of the machine and the program.
+struct Surroundings {
+  std::string torch_version;  // "2.3.1+cu121"
+  std::string cuda_version;
+  std::vector<ListedGpu> gpus;
+  std::vector<ListedProcess> gpu_processes;
+  std::optional<double> host_total_bytes;  // free
+  std::optional<double> host_available_bytes;
+  std::optional<double> shm_total_bytes;  // df of /dev/shm
+  std::optional<double> shm_used_bytes;
+  std::optional<int> num_workers;
+  std::string framework;  // as remedies name it: lightning, transformers, accelerate, deepspeed
+  bool is_windows = false;
+  bool is_wsl = false;
+  bool is_notebook = false;
+  bool is_container = false;
+  bool is_slurm = false;
+  bool expandable_segments = false;
+};
+
+struct TextEvidence {
+  std::string name;  // of the file, for people
+  std::vector<TextMessage> messages;
+  std::map<std::string, int64_t, std::less<>> seen;  // messages of each template, also those beyond the ones kept
+  std::vector<MemorySummary> summaries;
+  Surroundings surroundings;
+  std::vector<std::string> tail;  // its last lines that tell of progress
+  int64_t size_bytes = 0;
+  int64_t lines = 0;
+  Caveats caveats;
+};
+
+}  // namespace oomscope
