@@ -1,0 +1,262 @@
+#include "analysis/run_facts.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace oomscope {
+namespace {
+
+// A graph leaves blocks of many places of the model: at least so many, and so large a share of the places that a
+// forward asks from.
+constexpr uint32_t kGraphStacks = 3;
+constexpr double kGraphShare = 0.3;
+constexpr int kHeadRequests = 3;
+
+class FactFinder {
+ public:
+  FactFinder(const Snapshot& snapshot, const Diagnosis& diagnosis) : timeline_(diagnosis.verification->timeline) {
+    out_.snapshot = &snapshot;
+    out_.diagnosis = &diagnosis;
+  }
+
+  RunFacts run() {
+    out_.structure = find_structure(timeline_);
+    out_.categories = find_categories(timeline_, out_.structure);
+    out_.sums = sum_categories(timeline_, out_.categories, out_.instant().event);
+    find_basis();
+    collect_live();
+    place_instant();
+    out_.rests.resize(out_.structure.passes.size());
+    watch_passes();
+    measure_rests();
+    find_growths();
+    find_survived_failures();
+    group_by_stack();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] const Structure& structure() const { return out_.structure; }
+  [[nodiscard]] const Trace& trace() const { return timeline_.trace(); }
+
+  void find_basis() {
+    out_.basis = out_.instant().event;
+    if (out_.failed()) return;
+    for (uint32_t i = static_cast<uint32_t>(trace().size_events()); i-- > 0;) {
+      if (trace().action[i] != Action::alloc) continue;
+      out_.basis = i;
+      return;
+    }
+  }
+
+  [[nodiscard]] static bool is_live(const Allocation& allocation, uint32_t event) {
+    if (allocation.size == 0) return false;
+    const bool born = allocation.begin == kNoEvent || allocation.begin <= event;
+    return born && (allocation.free_requested == kNoEvent || allocation.free_requested > event);
+  }
+
+  void collect_live() {
+    const bool same = out_.basis == out_.instant().event;
+    for (uint32_t i = 0; i < timeline_.allocations.size(); ++i) {
+      const Allocation& allocation = timeline_.allocations[i];
+      if (is_live(allocation, out_.basis)) {
+        out_.live.push_back(i);
+        out_.live_bytes += allocation.requested;
+      }
+      if (!same && is_live(allocation, out_.instant().event)) {
+        out_.live_at_peak.push_back(i);
+        out_.peak_bytes += allocation.requested;
+      }
+    }
+    if (!same) return;
+    out_.live_at_peak = out_.live;
+    out_.peak_bytes = out_.live_bytes;
+  }
+
+  // The pass that is under way at an event, or the last before it.
+  [[nodiscard]] uint32_t pass_at(uint32_t event) const {
+    const std::vector<Pass>& passes = structure().passes;
+    const auto behind = std::upper_bound(passes.begin(), passes.end(), event,
+                                         [](uint32_t at, const Pass& pass) { return at < pass.begin; });
+    return behind == passes.begin() ? kNoPass : static_cast<uint32_t>(behind - passes.begin() - 1);
+  }
+
+  void place_instant() {
+    if (out_.instant().event >= structure().span_of.size()) return;
+    const Span& span = structure().span_at(out_.instant().event);
+    out_.phase = span.phase;
+    out_.step = span.step;
+    out_.pass = span.pass;
+  }
+
+  // One walk over all requests of passes: how many places ask, how large the first requests are, what a forward keeps.
+  void watch_passes() {
+    std::vector<uint32_t> seen_in(structure().stacks.size(), kNoPass);
+    std::vector<int> requests(structure().passes.size(), 0);
+    std::vector<int64_t> largest(structure().passes.size(), 0);
+    for (const Allocation& allocation : timeline_.allocations) {
+      if (allocation.begin == kNoEvent) continue;
+      const Span& span = structure().span_at(allocation.begin);
+      if (span.pass == kNoPass || span.phase == Phase::backward) continue;
+      PassRest& rest = out_.rests[span.pass];
+      uint32_t& seen = seen_in[static_cast<uint32_t>(allocation.stack)];
+      if (seen != span.pass) rest.stacks += 1;
+      seen = span.pass;
+      if (requests[span.pass]++ < kHeadRequests) rest.head_bytes += allocation.requested;
+      const Pass& pass = structure().passes[span.pass];
+      if (allocation.free_requested < pass.forward_end) continue;
+      rest.kept_bytes += allocation.requested;
+      if (allocation.requested <= largest[span.pass] || allocation.free_requested == kNoEvent) continue;
+      largest[span.pass] = allocation.requested;
+      const Span& death = structure().span_at(allocation.free_requested);
+      rest.freed_by = death.phase == Phase::backward ? death.pass : kNoPass;
+    }
+  }
+
+  [[nodiscard]] bool is_left_by_pass(uint32_t id) const {
+    switch (out_.categories[id].category) {
+      case Category::parameter:
+      case Category::gradient:
+      case Category::optimizer_state:
+      case Category::workspace:
+      case Category::communication:
+      case Category::graph_pool: return false;
+      default: return true;
+    }
+  }
+
+  void measure_rests() {
+    std::unordered_set<uint64_t> seen;  // pass and stack
+    for (uint32_t id : out_.live) {
+      const Allocation& allocation = timeline_.allocations[id];
+      if (allocation.begin == kNoEvent || !is_left_by_pass(id)) continue;
+      const uint32_t pass = pass_at(allocation.begin);
+      if (pass == kNoPass) continue;
+      PassRest& rest = out_.rests[pass];
+      rest.bytes += allocation.requested;
+      rest.blocks += 1;
+      if (!out_.traits(id).has(Trait::module_call)) continue;
+      rest.inner_bytes += allocation.requested;
+      const uint64_t key = (uint64_t{pass} << 32) | static_cast<uint32_t>(allocation.stack);
+      if (seen.insert(key).second) rest.inner_stacks += 1;
+    }
+  }
+
+  // Passes that one backward frees together are one unit of work: micro-batches whose losses are summed, the two
+  // towers of a contrastive loss. How many that normally are, by caller.
+  [[nodiscard]] std::map<uint32_t, uint32_t> usual_groups() const {
+    std::map<uint32_t, uint32_t> usual;
+    for (uint32_t p = 0; p < structure().passes.size(); ++p) {
+      const uint32_t by = out_.rests[p].freed_by;
+      if (by == kNoPass || by < p || out_.rests[p].inner_bytes > 0) continue;
+      uint32_t& most = usual[structure().passes[p].caller];
+      most = std::max(most, by - p);
+    }
+    return usual;
+  }
+
+  // Did the pass leave more than a scalar or two?
+  [[nodiscard]] bool left_much(uint32_t pass) const {
+    constexpr int64_t kLittle = 64 << 10;
+    return out_.rests[pass].inner_bytes > kLittle;
+  }
+
+  void find_growths() {
+    const std::map<uint32_t, uint32_t> usual = usual_groups();
+    std::map<uint32_t, Growth> by_caller;
+    // The pass under way holds its graph by right; so may the last finished one, whose results the program still has.
+    const uint32_t last = pass_at(out_.basis);
+    if (last == kNoPass) return;
+    for (uint32_t p = 0; p < last; ++p) {
+      const Pass& pass = structure().passes[p];
+      const PassRest& rest = out_.rests[p];
+      Growth& growth = by_caller[pass.caller];
+      growth.of += 1;
+      if (!left_much(p)) {
+        if (growth.passes > 0) growth = Growth{.of = growth.of};  // it came back: not this line's
+        continue;
+      }
+      if (growth.passes == 0) {
+        growth.caller = pass.caller;
+        growth.first_pass = p;
+        growth.call = pass.first_stack;
+      }
+      growth.last_pass = p;
+      growth.passes += 1;
+      growth.bytes += rest.bytes;
+      growth.blocks += rest.blocks;
+      growth.with_graph = rest.inner_stacks >= kGraphStacks && rest.inner_stacks >= kGraphShare * rest.stacks;
+    }
+    for (auto& [caller, growth] : by_caller) {
+      const auto found = usual.find(caller);
+      const int64_t normal = found == usual.end() ? 0 : found->second;
+      if (growth.passes > normal) out_.growths.push_back(growth);
+    }
+    std::stable_sort(out_.growths.begin(), out_.growths.end(),
+                     [](const Growth& a, const Growth& b) { return a.bytes > b.bytes; });
+    for (Growth& growth : out_.growths) growth.largest = largest_left(growth);
+  }
+
+  [[nodiscard]] StackId largest_left(const Growth& growth) const {
+    int64_t most = 0;
+    StackId stack = StackId::none;
+    const Pass& pass = structure().passes[growth.first_pass];
+    for (uint32_t id : out_.live) {
+      const Allocation& allocation = timeline_.allocations[id];
+      if (allocation.begin == kNoEvent || allocation.begin < pass.begin || allocation.begin >= pass.forward_end) continue;
+      if (allocation.requested <= most || !is_left_by_pass(id)) continue;
+      most = allocation.requested;
+      stack = allocation.stack;
+    }
+    return stack;
+  }
+
+  void find_survived_failures() {
+    for (uint32_t event : timeline_.driver_events) {
+      if (trace().action[event] != Action::oom || event >= out_.basis) continue;
+      const uint32_t pass = pass_at(event);
+      if (pass == kNoPass || pass == pass_at(out_.basis)) continue;
+      if (!out_.survived.empty() && out_.survived.back().pass == pass) out_.survived.pop_back();
+      SurvivedFailure failure{.event = event, .pass = pass, .held_bytes = 0};
+      const uint32_t from = structure().passes[pass].begin;
+      for (uint32_t id : out_.live) {
+        const Allocation& allocation = timeline_.allocations[id];
+        if (allocation.begin == kNoEvent || allocation.begin < from || allocation.begin > event) continue;
+        if (is_left_by_pass(id)) failure.held_bytes += allocation.requested;
+      }
+      out_.survived.push_back(failure);
+    }
+  }
+
+  void group_by_stack() {
+    std::unordered_map<uint32_t, size_t> index;
+    std::unordered_set<uint64_t> sizes;
+    for (uint32_t id : out_.live) {
+      const Allocation& allocation = timeline_.allocations[id];
+      if (allocation.begin == kNoEvent || allocation.stack == StackId::none) continue;
+      const uint32_t stack = static_cast<uint32_t>(allocation.stack);
+      const auto [found, added] = index.emplace(stack, out_.groups.size());
+      if (added) out_.groups.push_back(StackGroup{.stack = allocation.stack, .first_event = allocation.begin});
+      StackGroup& group = out_.groups[found->second];
+      group.bytes += allocation.requested;
+      group.blocks += 1;
+      const uint64_t key = uint64_t{stack} << 40 ^ static_cast<uint64_t>(allocation.requested);
+      if (sizes.insert(key).second) group.distinct_sizes += 1;
+    }
+    std::stable_sort(out_.groups.begin(), out_.groups.end(),
+                     [](const StackGroup& a, const StackGroup& b) { return a.bytes > b.bytes; });
+  }
+
+  const Timeline& timeline_;
+  RunFacts out_;
+};
+
+}  // namespace
+
+RunFacts find_run_facts(const Snapshot& snapshot, const Diagnosis& diagnosis) {
+  return FactFinder(snapshot, diagnosis).run();
+}
+
+}  // namespace oomscope
