@@ -53,47 +53,46 @@ Result<Done> look_at_high_end(const Diagnosis& diagnosis, const RequestStream& r
   return Done{};
 }
 
-std::string failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
+Phrase why_phrase(std::string_view key) { return Phrase{.key = "why." + std::string(key)}; }
+
+// Settings as a sentence names them: as they are, but PyTorch's defaults have no text.
+Phrase settings_phrase(std::string_view key, const std::string& conf) {
+  return conf.empty() ? why_phrase(key).with("conf", why_phrase("defaults")) : why_phrase(key).with("conf", conf);
+}
+
+Phrase failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   const Verdict& verdict = changes.verdicts.back();
   if (changes.at_high_end && verdict.verdict != VerdictKind::unavoidable) {
     const SweepRun& best = changes.runs.front();
-    return fmt::format("Open: {} needs {}, and the limit is somewhere in {} to {}; give it with --cap.",
-                       best.conf.empty() ? "PyTorch's defaults" : best.conf,
-                       format_mib(best.outcome.main.peak_reserved), format_mib(diagnosis.capacity.low_bytes),
-                       format_mib(diagnosis.capacity.high_bytes));
+    return settings_phrase("open", best.conf)
+        .with("needs", format_mib(best.outcome.main.peak_reserved))
+        .with("low", format_mib(diagnosis.capacity.low_bytes))
+        .with("high", format_mib(diagnosis.capacity.high_bytes));
   }
   switch (verdict.verdict) {
-    case VerdictKind::unavoidable:
-      return fmt::format("Unavoidable by settings: at least {} less must be live at once.",
-                         format_bytes(verdict.bytes));
+    case VerdictKind::unavoidable: return why_phrase("unavoidable").with("bytes", format_bytes(verdict.bytes));
     case VerdictKind::avoidable:
-      if (verdict.proof == "packing") {
-        return fmt::format("Avoidable only by placement: none of {} settings serves it, a packing does.",
-                           changes.runs.size());
+      if (verdict.proof == kPackingProof) {
+        return why_phrase("avoidable-by-placement").with("settings", std::to_string(changes.runs.size()));
       }
-      return fmt::format("Avoidable: replayed, it fits in {} with {}.", format_mib(*changes.cap_bytes), verdict.proof);
-    case VerdictKind::undecided:
-      return fmt::format("Undecided: no setting serves it, the best placement is {} too large.",
-                         format_bytes(verdict.bytes));
+      return settings_phrase("avoidable", verdict.proof == kDefaultsProof ? "" : verdict.proof)
+          .with("capacity", format_mib(*changes.cap_bytes));
+    case VerdictKind::undecided: return why_phrase("undecided").with("bytes", format_bytes(verdict.bytes));
   }
-  return "";
+  return {};
 }
 
 // Replay against replay: a recording that starts in mid-life holds a cache that no replay starts with.
-std::string peak_sentence(const Changes& changes) {
+Phrase peak_sentence(const Changes& changes) {
   const SweepRun& best = changes.runs.front();
-  const std::string conf = best.conf.empty() ? "PyTorch's defaults" : best.conf;
+  const std::string capacity = format_mib(changes.cap_bytes.value_or(0));
   if (!best.outcome.main.completed) {
-    return fmt::format("In {} none of {} settings lets it complete.", format_mib(changes.cap_bytes.value_or(0)),
-                       changes.runs.size());
+    return why_phrase("nothing-fits").with("capacity", capacity).with("settings", std::to_string(changes.runs.size()));
   }
-  if (!changes.recorded_completes) {
-    return fmt::format("In {} it would fail under its own settings; replayed, {} completes.",
-                       format_mib(changes.cap_bytes.value_or(0)), conf);
-  }
+  if (!changes.recorded_completes) return settings_phrase("would-fail", best.conf).with("capacity", capacity);
   const int64_t saved = changes.recorded_reserved_bytes - best.outcome.main.peak_reserved;
-  if (saved <= 0) return "No other setting reserves less.";
-  return fmt::format("Replayed, it reserves {} less with {}.", format_bytes(saved), conf);
+  if (saved <= 0) return why_phrase("already-least");
+  return settings_phrase("reserves-less", best.conf).with("bytes", format_bytes(saved));
 }
 
 }  // namespace
@@ -111,18 +110,10 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   }
   const RequestStream requests = requests_of(verification);
   if (requests.from_mid_life) {
-    changes.caveats.push_back(
-        {.code = "start-allocated-anew",
-         .text = "the recording starts in mid-life: replays allocate its live blocks anew first, in address "
-                 "order, and start without its cache",
-         .source = CaveatSource::model});
+    changes.caveats.push_back({.code = "start-allocated-anew", .values = {}, .source = CaveatSource::model});
   }
   if (diagnosis.instant.failed) {
-    changes.caveats.push_back(
-        {.code = "fits-until-the-failure",
-         .text = "a setting fits if it serves all up to and with the request that failed; what the program "
-                 "would have asked for after it is not recorded",
-         .source = CaveatSource::recording});
+    changes.caveats.push_back({.code = "fits-until-the-failure", .values = {}, .source = CaveatSource::recording});
   }
   SweepOptions sweep_options{.cap_bytes = changes.cap_bytes, .threads = options.threads, .progress = options.progress};
   changes.runs = sweep(requests, verification.config.rules, sweep_options);

@@ -134,13 +134,11 @@ class Diagnostician {
       out_.capacity.low_bytes = out_.capacity.high_bytes = *options_.cap_bytes;
       return;
     }
-    out_.caveats.push_back(Caveat{
-        .code = "cap-contradicted",
-        .text = fmt::format("--cap {} is left aside: what was allowed and refused puts the limit at {} to {}; for "
-                            "another limit see oomscope replay --cap",
-                            format_bytes(*options_.cap_bytes), format_bytes(out_.capacity.low_bytes),
-                            format_bytes(out_.capacity.high_bytes)),
-        .source = CaveatSource::model});
+    out_.caveats.push_back(Caveat{.code = "cap-contradicted",
+                                  .values = {{"cap", format_bytes(*options_.cap_bytes)},
+                                             {"low", format_bytes(out_.capacity.low_bytes)},
+                                             {"high", format_bytes(out_.capacity.high_bytes)}},
+                                  .source = CaveatSource::model});
   }
 
   void decide_kind() {
@@ -178,31 +176,35 @@ class Diagnostician {
 
   // --- the balance -----------------------------------------------------------------------------------------------
 
-  void add_row(std::string name, int64_t bytes, std::string source, bool is_outside = false) {
+  void add_row(std::string_view key, int64_t bytes, Phrase source, bool is_outside = false) {
     if (bytes == 0) return;
     out_.balance_total_bytes += bytes;
-    out_.balance.push_back(BalanceRow{std::move(name), bytes, std::move(source), is_outside});
+    out_.balance.push_back(BalanceRow{balance_phrase(key), bytes, std::move(source), is_outside});
   }
+
+  static Phrase balance_phrase(std::string_view key) { return Phrase{.key = "balance." + std::string(key)}; }
 
   void fill_balance(const LiveBytes& live) {
     const FreeSpace& space = out_.free_space;
-    const char* replay = trace().size_events() > 0 ? "replay" : "segments of the snapshot";
-    add_row("live tensors", live.tensors, replay);
-    add_row("rounding and unsplit tails", live.tails, replay);
-    add_row("freed, waiting for other streams", live.pending, replay);
+    const Phrase replay = balance_phrase(trace().size_events() > 0 ? "from-replay" : "from-segments");
+    add_row("live-tensors", live.tensors, replay);
+    add_row("tails", live.tails, replay);
+    add_row("pending", live.pending, replay);
     if (out_.instant.failed) {
-      add_row("free, in pieces too small", space.usable_bytes,
-              fmt::format("{}: {} pieces, largest {}", replay, format_count(space.usable_pieces),
-                          format_bytes(space.largest_usable_bytes)));
-      add_row("free, but max_split_size forbids", space.oversize_bytes, replay);
-      add_row(is_small(out_.instant.request_bytes) ? "free in the large pool" : "free in the small pool",
+      add_row("too-small", space.usable_bytes,
+              balance_phrase("from-pieces")
+                  .with("source", replay)
+                  .with("pieces", format_count(space.usable_pieces))
+                  .with("largest", format_bytes(space.largest_usable_bytes)));
+      add_row("oversize", space.oversize_bytes, replay);
+      add_row(is_small(out_.instant.request_bytes) ? "free-in-large-pool" : "free-in-small-pool",
               space.other_class_bytes, replay);
-      add_row("free for other streams only", space.other_stream_bytes, replay);
-      add_row("free in private pools", space.private_pool_bytes, fmt::format("{} (graphs, MemPool)", replay));
-      add_row("free on the card", out_.instant.device_free_bytes,
-              out_.capacity.is_limit ? "oom event; beyond the limit" : "oom event", true);
+      add_row("other-streams", space.other_stream_bytes, replay);
+      add_row("private-pools", space.private_pool_bytes, balance_phrase("from-pools").with("source", replay));
+      add_row("free-on-card", out_.instant.device_free_bytes,
+              balance_phrase(out_.capacity.is_limit ? "from-oom-beyond-limit" : "from-oom"), true);
     } else {
-      add_row("cached and free", live.free, replay);
+      add_row("cached", live.free, replay);
     }
     add_outside();
   }
@@ -210,43 +212,42 @@ class Diagnostician {
   // What a snapshot cannot know: context, libraries, other processes.
   void add_outside() {
     if (!options_.card_bytes) {
-      out_.balance.push_back(
-          BalanceRow{"[outside the snapshot]", std::nullopt, "unknown: give the card, --gpu 24GiB", true});
+      out_.balance.push_back(BalanceRow{balance_phrase("outside"), std::nullopt, balance_phrase("from-nowhere"), true});
       return;
     }
     held_bytes_ = out_.balance_total_bytes;
-    const int64_t rest = *options_.card_bytes - held_bytes_;
-    const bool failed = out_.instant.failed;
-    add_row("[outside the snapshot]", rest,
-            failed ? "--gpu less the rest: context, libraries, others" : "--gpu less the rest: context, others, free",
-            true);
+    add_row("outside", *options_.card_bytes - held_bytes_,
+            balance_phrase(out_.instant.failed ? "from-card-at-failure" : "from-card"), true);
   }
 
   // --- words -----------------------------------------------------------------------------------------------------
 
-  [[nodiscard]] std::string capacity_text() const {
+  static Phrase why_phrase(std::string_view key) { return Phrase{.key = "why." + std::string(key)}; }
+
+  [[nodiscard]] Phrase capacity_phrase() const {
     const Capacity& capacity = out_.capacity;
-    if (!capacity.is_limit) {
-      return fmt::format("this process could have {} of the card", format_bytes(capacity.high_bytes));
-    }
-    const bool known = capacity.low_bytes == capacity.high_bytes;
     const std::string low = format_bytes(capacity.low_bytes);
     const std::string high = format_bytes(capacity.high_bytes);
-    return known || low == high ? fmt::format("its limit is {}", high)
-                                : fmt::format("its limit is {} to {}", low, high);
+    if (!capacity.is_limit) return why_phrase("capacity-of-card").with("high", high);
+    if (low == high) return why_phrase("capacity-limit").with("high", high);
+    return why_phrase("capacity-limit-range").with("low", low).with("high", high);
   }
 
-  [[nodiscard]] std::string limit_text() const {
-    if (!out_.capacity.is_limit) return "";
-    if (out_.capacity.low_bytes == out_.capacity.high_bytes)
-      return fmt::format(" under its limit of {}", format_bytes(out_.capacity.high_bytes));
-    return fmt::format(" under its limit of {} to {}", format_bytes(out_.capacity.low_bytes),
-                       format_bytes(out_.capacity.high_bytes));
+  [[nodiscard]] Phrase limit_phrase() const {
+    if (!out_.capacity.is_limit) return {};
+    const std::string high = format_bytes(out_.capacity.high_bytes);
+    if (out_.capacity.low_bytes == out_.capacity.high_bytes) return why_phrase("under-limit").with("high", high);
+    return why_phrase("under-limit-range").with("low", format_bytes(out_.capacity.low_bytes)).with("high", high);
   }
 
-  [[nodiscard]] std::string place_text() const {
-    if (out_.instant.stack == StackId::none) return "";
-    return fmt::format(" ({})", site_text(snapshot_, out_.instant.stack));
+  [[nodiscard]] Phrase place_phrase() const {
+    if (out_.instant.stack == StackId::none) return {};
+    return why_phrase("place").with("site", site_text(snapshot_, out_.instant.stack));
+  }
+
+  // "why.KEY" with what every sentence about a failed request names.
+  [[nodiscard]] Phrase failed_phrase(std::string_view key) const {
+    return why_phrase(key).with("request", format_bytes(out_.instant.request_bytes)).with("place", place_phrase());
   }
 
   void fill_sentence(const LiveBytes& live) {
@@ -255,41 +256,45 @@ class Diagnostician {
       fill_peak_sentence();
       return;
     }
-    const std::string request = format_bytes(instant.request_bytes);
+    const std::string free = format_bytes(live.free + unreserved());
+    const std::string requested = format_bytes(instant.requested_bytes);
     switch (out_.kind) {
       case Kind::gpu_oom_fragmentation:
-        out_.sentence = fmt::format("Fragmentation: {} failed{} with {} free{}: {}.", request, place_text(),
-                                    format_bytes(live.free + unreserved()), limit_text(), blocker_text(live));
+        out_.sentence = failed_phrase("fragmentation")
+                            .with("free", free)
+                            .with("limit", limit_phrase())
+                            .with("blocker", blocker_phrase(live));
         break;
       case Kind::gpu_oom_first_alloc_or_context:
-        out_.sentence = fmt::format(
-            "The card was full before this process held anything: {} failed{} with {} free on the card and no tensor "
-            "alive.",
-            request, place_text(), format_bytes(instant.device_free_bytes));
+        out_.sentence = failed_phrase("full-before-start").with("free", format_bytes(instant.device_free_bytes));
         break;
       case Kind::gpu_oom_other_process:
-        out_.sentence = fmt::format(
-            "Other memory on the card: {} failed{}; {} were held outside this process's allocator, {} are missing.",
-            request, place_text(), format_bytes(*options_.card_bytes - out_.capacity.high_bytes),
-            format_bytes(out_.missing_bytes));
+        out_.sentence = failed_phrase("other-memory")
+                            .with("others", format_bytes(*options_.card_bytes - out_.capacity.high_bytes))
+                            .with("missing", format_bytes(out_.missing_bytes));
         break;
       default:
         if (out_.missing_at_most_bytes == 0) {
-          out_.sentence = fmt::format("Nearly full: {} failed{} with {} live ({}) and {} free: {}.", request,
-                                      place_text(), format_bytes(instant.requested_bytes), capacity_text(),
-                                      format_bytes(live.free + unreserved()), blocker_text(live));
+          out_.sentence = failed_phrase("nearly-full")
+                              .with("live", requested)
+                              .with("capacity", capacity_phrase())
+                              .with("free", free)
+                              .with("blocker", blocker_phrase(live));
           break;
         }
-        out_.sentence = fmt::format("Capacity: {} failed{} with {} live; {}: {} too little.", request, place_text(),
-                                    format_bytes(instant.requested_bytes), capacity_text(), missing_text());
+        out_.sentence = failed_phrase("capacity")
+                            .with("live", requested)
+                            .with("capacity", capacity_phrase())
+                            .with("missing", missing_phrase());
     }
   }
 
-  [[nodiscard]] std::string missing_text() const {
+  [[nodiscard]] Phrase missing_phrase() const {
     const std::string least = format_bytes(out_.missing_bytes);
     const std::string most = format_bytes(out_.missing_at_most_bytes);
-    if (out_.missing_bytes == 0) return fmt::format("up to {}", most);
-    return least == most ? least : fmt::format("{} to {}", least, most);
+    if (out_.missing_bytes == 0) return why_phrase("missing-up-to").with("most", most);
+    if (least == most) return why_phrase("missing").with("most", most);
+    return why_phrase("missing-range").with("least", least).with("most", most);
   }
 
   // What the allocator could still have taken from the driver.
@@ -298,59 +303,50 @@ class Diagnostician {
   }
 
   // Why no free piece served: the largest obstacle, by bytes.
-  [[nodiscard]] std::string blocker_text(const LiveBytes& live) const {
+  [[nodiscard]] Phrase blocker_phrase(const LiveBytes& live) const {
     const FreeSpace& space = out_.free_space;
-    const int64_t largest = std::max({space.usable_bytes, space.oversize_bytes, space.other_class_bytes,
-                                      space.other_stream_bytes, space.private_pool_bytes, live.pending});
-    if (largest == space.private_pool_bytes && largest > 0) {
-      return fmt::format("{} of it in private pools (graphs, MemPool), closed to others", format_bytes(largest));
+    const std::pair<int64_t, const char*> obstacles[] = {{space.private_pool_bytes, "blocked-by-pools"},
+                                                         {space.other_stream_bytes, "blocked-by-streams"},
+                                                         {live.pending, "blocked-by-pending"},
+                                                         {space.oversize_bytes, "blocked-by-max-split"},
+                                                         {space.other_class_bytes, "blocked-by-size-class"}};
+    int64_t largest = space.usable_bytes;
+    for (const auto& [bytes, key] : obstacles) largest = std::max(largest, bytes);
+    for (const auto& [bytes, key] : obstacles) {
+      if (bytes == largest && bytes > 0) return why_phrase(key).with("bytes", format_bytes(bytes));
     }
-    if (largest == space.other_stream_bytes && largest > 0) {
-      return fmt::format("{} of it belong to other streams", format_bytes(largest));
-    }
-    if (largest == live.pending && largest > 0) {
-      return fmt::format("{} more were freed but wait for other streams (record_stream)", format_bytes(largest));
-    }
-    if (largest == space.oversize_bytes && largest > 0) {
-      return fmt::format("{} of it kept whole for larger requests by max_split_size_mb", format_bytes(largest));
-    }
-    if (largest == space.other_class_bytes && largest > 0) {
-      return fmt::format("{} of it in the pool of the other size class", format_bytes(largest));
-    }
-    const std::string left =
-        unreserved() > 0 ? fmt::format(", {} unreserved", format_bytes(unreserved())) : std::string();
-    return fmt::format("largest piece {}{}", format_bytes(space.largest_usable_bytes), left);
+    const std::string piece = format_bytes(space.largest_usable_bytes);
+    if (unreserved() == 0) return why_phrase("largest-piece").with("largest", piece);
+    return why_phrase("largest-piece-unreserved").with("largest", piece).with("unreserved", format_bytes(unreserved()));
   }
 
   void fill_peak_sentence() {
     const Instant& instant = out_.instant;
-    const Peak& reserved = out_.verification->replay->peak_reserved();
     if (!snapshot_.complete) {
-      out_.sentence = fmt::format("The file is cut or damaged behind event {}: whether anything failed is not in it.",
-                                  format_count(static_cast<int64_t>(trace().size_events())));
+      out_.sentence = why_phrase("cut-file").with("events", format_count(static_cast<int64_t>(trace().size_events())));
       return;
     }
     if (trace().size_events() == 0) {
-      out_.sentence = fmt::format("No history: the file shows only its last state, {} in tensors, {} reserved.",
-                                  format_bytes(instant.allocated_bytes), format_bytes(instant.reserved_bytes));
+      out_.sentence = why_phrase("no-history")
+                          .with("allocated", format_bytes(instant.allocated_bytes))
+                          .with("reserved", format_bytes(instant.reserved_bytes));
       return;
     }
-    out_.sentence = fmt::format(
-        "Nothing failed. Peak: {} live at event {}{}, {} reserved at most; no allocator needs less than {}.",
-        format_bytes(instant.active_bytes), format_count(instant.event), place_text(), format_bytes(reserved.bytes),
-        format_bytes(out_.floor_bytes));
+    out_.sentence = why_phrase("nothing-failed")
+                        .with("live", format_bytes(instant.active_bytes))
+                        .with("event", format_count(instant.event))
+                        .with("place", place_phrase())
+                        .with("reserved", format_bytes(out_.verification->replay->peak_reserved().bytes))
+                        .with("floor", format_bytes(out_.floor_bytes));
   }
 
   void fill_trust() {
     const Timeline& timeline = out_.verification->timeline;
     out_.caveats.insert(out_.caveats.end(), snapshot_.caveats.begin(), snapshot_.caveats.end());
     out_.caveats.insert(out_.caveats.end(), out_.verification->caveats.begin(), out_.verification->caveats.end());
-    std::string start = "history from the start";
-    if (trace().size_events() == 0) {
-      start = "no history, final state only";
-    } else if (timeline.starts_mid_life) {
-      start = "history starts mid-life (rebuilt)";
-    }
+    const char* start = trace().size_events() == 0 ? "trust-no-history"
+                        : timeline.starts_mid_life ? "trust-mid-life"
+                                                   : "trust-from-start";
     int64_t with_stack = 0;
     int64_t allocs = 0;
     for (const Allocation& allocation : timeline.allocations) {
@@ -358,9 +354,12 @@ class Diagnostician {
       allocs += 1;
       with_stack += allocation.stack != StackId::none ? 1 : 0;
     }
-    const std::string stacks = allocs == 0 ? "" : fmt::format(", stacks for {}", format_percent(with_stack, allocs));
-    const std::string complete = snapshot_.complete ? "whole file" : "file cut or damaged";
-    out_.trust = fmt::format("{}, {}{}", complete, start, stacks);
+    Phrase stacks;
+    if (allocs > 0) stacks = why_phrase("trust-stacks").with("percent", format_percent(with_stack, allocs));
+    out_.trust = why_phrase("trust")
+                     .with("file", why_phrase(snapshot_.complete ? "trust-whole" : "trust-cut"))
+                     .with("start", why_phrase(start))
+                     .with("stacks", std::move(stacks));
   }
 
   const Snapshot& snapshot_;

@@ -19,6 +19,7 @@
 #include "replay/verify.h"
 #include "types/confidence.h"
 #include "types/kind.h"
+#include "types/phrase.h"
 
 namespace oomscope {
 
@@ -32,9 +33,9 @@ struct WhyOptions {
 
 // One row of the balance. Rows sum to the balance's total.
 struct BalanceRow {
-  std::string name;
+  Phrase name;
   std::optional<int64_t> bytes;  // empty: unknown, and not in the total
-  std::string source;            // where the number is from
+  Phrase source;                 // where the number is from
   bool is_outside = false;       // not of this process's allocator: free on the card, context, others
 };
 
@@ -65,8 +66,8 @@ struct Diagnosis {
   int64_t missing_at_most_bytes = 0;  // and at most so much, where the limit is known only as a range
   std::vector<BalanceRow> balance;
   int64_t balance_total_bytes = 0;
-  std::string sentence;  // why the request failed, or what sets the peak
-  std::string trust;     // how far the recording can be trusted, one line
+  Phrase sentence;  // why the request failed, or what sets the peak
+  Phrase trust;     // how far the recording can be trusted, one line
   Caveats caveats;
 };
 
@@ -80,7 +81,7 @@ struct Changes {
   int64_t packing_bytes = 0;
   std::vector<Verdict> verdicts;  // one a failed request that counts
   Caveats caveats;                // of the replays under other settings
-  std::string sentence;           // what would have made it fit, or how much less would do
+  Phrase sentence;                // what would have made it fit, or how much less would do
 };
 
 // Error: gpu-too-small. A file without history gets a diagnosis of its segments.

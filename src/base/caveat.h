@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace oomscope {
@@ -13,8 +14,8 @@ enum class CaveatSource {
 };
 
 struct Caveat {
-  std::string code;  // stable, kebab-case
-  std::string text;  // one sentence, lower case, no full stop
+  std::string code;  // stable, kebab-case; its sentence is "caveat.CODE" in src/words/
+  std::vector<std::pair<std::string, std::string>> values;  // what stands for {name} in that sentence
   CaveatSource source = CaveatSource::recording;
   bool operator==(const Caveat&) const = default;
 };

@@ -3,12 +3,11 @@
 namespace oomscope {
 namespace {
 
-constexpr RuleSet kTorch211{.name = "torch-2.11", .releases = "2.10 and 2.11"};
+constexpr RuleSet kTorch211{.name = "torch-2.11"};
 
 constexpr RuleSet torch_212() {
   RuleSet rules = kTorch211;
   rules.name = "torch-2.12";
-  rules.releases = "2.12";
   rules.tie_break = TieBreak::block_counter;
   rules.preemptive_rejection = true;
   return rules;
@@ -17,7 +16,6 @@ constexpr RuleSet torch_212() {
 constexpr RuleSet torch_212_custom() {
   RuleSet rules = torch_212();
   rules.name = "torch-2.12-custom";
-  rules.releases = "2.12 if it took PR #183489";
   rules.tie_break = TieBreak::custom_block_counter;
   return rules;
 }
@@ -25,7 +23,6 @@ constexpr RuleSet torch_212_custom() {
 constexpr RuleSet torch_213() {
   RuleSet rules = torch_212();
   rules.name = "torch-2.13";
-  rules.releases = "2.13 and newer";
   rules.tie_break = TieBreak::segment_counter;
   rules.only_capture_suspends = true;
   return rules;
@@ -34,7 +31,6 @@ constexpr RuleSet torch_213() {
 constexpr RuleSet torch_29() {
   RuleSet rules = kTorch211;
   rules.name = "torch-2.9";
-  rules.releases = "2.9";
   rules.newest_scope_first = false;
   rules.expandable_per_request = false;
   rules.use_on_oom = UseOnOom::last;
@@ -46,7 +42,6 @@ constexpr RuleSet torch_29() {
 constexpr RuleSet torch_26() {
   RuleSet rules = torch_29();
   rules.name = "torch-2.6";
-  rules.releases = "2.5 to 2.8";
   rules.parser = SettingsParser::torch_2_0;
   rules.non_split_rounding_option = false;
   rules.reclaim_skips_expandable = false;
@@ -56,7 +51,6 @@ constexpr RuleSet torch_26() {
 constexpr RuleSet torch_24() {
   RuleSet rules = torch_26();
   rules.name = "torch-2.4";
-  rules.releases = "2.2 to 2.4";
   rules.private_expandable = PrivateExpandable::no;
   rules.use_on_oom = UseOnOom::never;
   rules.unmap_lowers_pool_count = false;
@@ -66,7 +60,6 @@ constexpr RuleSet torch_24() {
 constexpr RuleSet torch_21() {
   RuleSet rules = torch_24();
   rules.name = "torch-2.1";
-  rules.releases = "1.13 to 2.1";
   rules.one_division_rounds = false;
   return rules;
 }

@@ -26,8 +26,7 @@ enum class UseOnOom { never, last, early };
 enum class PrivateExpandable { no, yes };
 
 struct RuleSet {
-  std::string_view name;      // as `--rules` takes it
-  std::string_view releases;  // for people
+  std::string_view name;  // as `--rules` takes it
   SettingsParser parser = SettingsParser::unified;
   TieBreak tie_break = TieBreak::address;
   bool one_division_rounds = true;        // false (to 2.1): roundup_power2_divisions:1 leaves sizes unrounded

@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "base/did_you_mean.h"
+#include "cli/terminal_environment.h"
 #include "report/terminal.h"
 
 namespace oomscope {
@@ -272,6 +273,16 @@ Result<Done> read_cap(const std::string& text, std::optional<int64_t>& cap_bytes
   const Result<int64_t> size = parse_size(text);
   if (!size) return usage_error(size.error().what, "--cap \"" + printable(text) + "\"", size.error().hint);
   cap_bytes = *size;
+  return Done{};
+}
+
+Result<Done> read_language(const std::string& text, Language& language) {
+  if (text.empty()) {
+    language = language_of_environment();
+    return Done{};
+  }
+  OOM_TRY(const size_t choice, read_choice("--lang", text, {"en", "zh"}));
+  language = choice == 1 ? Language::chinese : Language::english;
   return Done{};
 }
 

@@ -37,6 +37,8 @@ struct ArgumentContext {
 // Values that several commands share. An empty text leaves the target as it is.
 [[nodiscard]] Result<Done> read_device(const std::string& text, std::optional<int>& device);
 [[nodiscard]] Result<Done> read_cap(const std::string& text, std::optional<int64_t>& cap_bytes);
+// "en" or "zh"; empty: the locale's.
+[[nodiscard]] Result<Done> read_language(const std::string& text, Language& language);
 [[nodiscard]] Result<Done> read_gpu(const std::string& text, std::optional<GpuMemory>& gpu);
 // One of `choices`, as its index; a near miss is suggested.
 [[nodiscard]] Result<size_t> read_choice(const std::string& option, const std::string& text,

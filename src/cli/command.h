@@ -26,6 +26,7 @@ struct RawOptions {
   std::string by;
   std::string top;
   std::string stats;
+  std::string language;
   bool sweep = false;
   bool smallest_cap = false;
 };

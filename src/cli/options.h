@@ -10,6 +10,7 @@
 
 #include "analysis/show.h"
 #include "types/gpu_names.h"
+#include "words/words.h"
 
 namespace oomscope {
 
@@ -31,6 +32,7 @@ struct WhyArguments {
   std::string rules;
   std::optional<GpuMemory> gpu;      // the whole card
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
+  Language language = Language::english;
 };
 
 struct ShowArguments {

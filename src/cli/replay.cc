@@ -46,12 +46,11 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 std::optional<int64_t> cap_of(const ReplayArguments& arguments, Caveats& caveats) {
   if (arguments.cap_bytes || !arguments.gpu) return arguments.cap_bytes;
   const int64_t cap = std::max<int64_t>(arguments.gpu->total_bytes - kContextBytes, 0);
-  caveats.push_back(
-      {.code = "context-estimated",
-       .text = fmt::format("{} has {}; {} are taken off for context and libraries (518 to 868 MiB measured), "
-                           "other processes are not counted",
-                           arguments.gpu->name, format_mib(arguments.gpu->total_bytes), format_mib(kContextBytes)),
-       .source = CaveatSource::model});
+  caveats.push_back({.code = "context-estimated",
+                     .values = {{"card", arguments.gpu->name},
+                                {"bytes", format_mib(arguments.gpu->total_bytes)},
+                                {"context", format_mib(kContextBytes)}},
+                     .source = CaveatSource::model});
   return cap;
 }
 
@@ -68,16 +67,10 @@ void add_replay_caveats(const Verification& verification, const RequestStream& r
   add_caveats(verification.timeline.snapshot->caveats, caveats);
   add_caveats(verification.caveats, caveats);
   if (!verification.exact()) {
-    caveats.push_back(
-        {.code = "replay-not-exact",
-         .text = "the recording itself is not reproduced exactly (oomscope verify), so this is an estimate",
-         .source = CaveatSource::model});
+    caveats.push_back({.code = "replay-not-exact", .values = {}, .source = CaveatSource::model});
   }
   if (requests.from_mid_life) {
-    caveats.push_back(
-        {.code = "start-allocated-anew",
-         .text = "the recording starts in mid-life: its live blocks are allocated anew first, in address order",
-         .source = CaveatSource::model});
+    caveats.push_back({.code = "start-allocated-anew", .values = {}, .source = CaveatSource::model});
   }
 }
 
@@ -181,13 +174,9 @@ Result<int> run(const Options& options, Output& output) {
                       .caveats = caveats};
   OOM_TRY(result.verdicts, verdicts_of(verification, requests, question, result.outcome.main, output));
   if (result.outcome.main.library_tries > 0) {
-    result.caveats.push_back(
-        {.code = "library-tries",
-         .text =
-             fmt::format("{} refused requests were scratch that a library gave up at once; it would take another plan, "
-                         "which no recording shows",
-                         result.outcome.main.library_tries),
-         .source = CaveatSource::model});
+    result.caveats.push_back({.code = "library-tries",
+                              .values = {{"count", std::to_string(result.outcome.main.library_tries)}},
+                              .source = CaveatSource::model});
   }
   publish(replay_document(result, verification), output);
   return 0;

@@ -62,6 +62,14 @@ TerminalOptions terminal_options(const TerminalFacts& facts) {
   return options;
 }
 
+Language language_of_environment() {
+  for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
+    const std::optional<std::string> value = variable(name);
+    if (value && !value->empty()) return language_of(*value).value_or(Language::english);
+  }
+  return Language::english;
+}
+
 bool has_piped_input() {
   struct stat status {};
   if (fstat(STDIN_FILENO, &status) != 0) return false;

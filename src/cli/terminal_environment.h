@@ -6,6 +6,7 @@
 #include <string>
 
 #include "report/terminal.h"
+#include "words/words.h"
 
 namespace oomscope {
 
@@ -26,6 +27,9 @@ struct TerminalFacts {
 // Width: COLUMNS, else the terminal's, else 80; at least 40. Colour: on a terminal that is not "dumb", without
 // NO_COLOR. Unicode: the first set one of LC_ALL, LC_CTYPE and LANG names UTF-8.
 [[nodiscard]] TerminalOptions terminal_options(const TerminalFacts& facts);
+
+// Of the first set one of LC_ALL, LC_MESSAGES and LANG; English where it names neither English nor Chinese.
+[[nodiscard]] Language language_of_environment();
 
 // True where something was piped or redirected into the program; /dev/null and a closed input are nothing.
 [[nodiscard]] bool has_piped_input();

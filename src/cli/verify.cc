@@ -66,10 +66,7 @@ Result<Done> compare_stats(const std::string& path, Totals& totals) {
         .code = "bad-usage", .what = "statistics are of one device", .where = "--stats", .hint = "add --device 0"};
   }
   if (!device.timeline.start.empty() && !device.replay->from_the_beginning()) {
-    totals.caveats.push_back({.code = "stats-not-comparable",
-                              .text = "the recording starts in mid-life, so the statistics, which count from the start "
-                                      "of the process, are not compared",
-                              .source = CaveatSource::recording});
+    totals.caveats.push_back({.code = "stats-not-comparable", .values = {}, .source = CaveatSource::recording});
     return Done{};
   }
   OOM_TRY(totals.stats, compare_stats_file(path, device.replay->allocator().stats(), device.config.settings));
@@ -169,8 +166,8 @@ void add_report(const Totals& totals, Output& output) {
   for (const auto& device : totals.devices) {
     const std::string conf = to_conf_string(device->config.settings, device->config.rules.parser);
     output.add_sentence("device " + std::to_string(device->timeline.device) + ": rules of " +
-                        std::string(device->config.rules.releases) + ", " + (conf.empty() ? "default settings" : conf) +
-                        ", " + limit_text(*device));
+                        say("rules." + std::string(device->config.rules.name), Language::english) + ", " +
+                        (conf.empty() ? "default settings" : conf) + ", " + limit_text(*device));
     if (device->exact())
       output.add_sentence(rules_note(totals.other_rules[next++]));
     else
@@ -190,7 +187,7 @@ void add_report(const Totals& totals, Output& output) {
   const size_t others = totals.stats.differences.size() - stats.lines.size();
   if (others > 0) stats.lines.push_back("[" + std::to_string(others) + " others]");
   if (!stats.lines.empty()) output.add({.body = stats});
-  output.add({.body = CaveatList{.caveats = totals.caveats}});
+  output.add({.body = caveat_list(totals.caveats)});
 }
 
 Result<int> run(const Options& options, Output& output) {

@@ -15,6 +15,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   options.why.rules = raw.rules;
   OOM_TRY([[maybe_unused]] const Done device, read_device(raw.device, options.why.device));
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, options.why.cap_bytes));
+  OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, options.why.language));
   return read_gpu(raw.gpu, options.why.gpu);
 }
 
@@ -32,9 +33,10 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
   OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, why));
-  for (Section& section : diagnosis_sections(diagnosis)) output.add(std::move(section));
+  for (Section& section : diagnosis_sections(diagnosis, arguments.language)) output.add(std::move(section));
   OOM_TRY(const Changes changes, find_changes(diagnosis, why));
-  for (Section& section : changes_sections(diagnosis, changes, path)) output.add(std::move(section));
+  for (Section& section : changes_sections(diagnosis, changes, path, arguments.language))
+    output.add(std::move(section));
   output.payload() = why_payload(diagnosis, changes, path);
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return Done{};
@@ -68,8 +70,9 @@ Command why_command() {
                   {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
-                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying",
-                   &RawOptions::rules}},
+                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
+                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
+                   &RawOptions::language}},
       .finish = finish,
       .run = run};
 }

@@ -100,12 +100,14 @@ void place_traces(ReaderTables& tables, const Slot& slot) {
   }
 }
 
-std::string count_text(int64_t count, const char* one, const char* many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
+void note(Snapshot& snapshot, std::string code) {
+  snapshot.caveats.push_back(Caveat{.code = std::move(code), .values = {}, .source = CaveatSource::recording});
 }
 
-void note(Snapshot& snapshot, std::string code, std::string text) {
-  snapshot.caveats.push_back(Caveat{std::move(code), std::move(text), CaveatSource::recording});
+void note_count(Snapshot& snapshot, std::string code, int64_t count) {
+  if (count == 0) return;
+  note(snapshot, std::move(code));
+  snapshot.caveats.back().values.emplace_back("count", std::to_string(count));
 }
 
 struct SegmentFaults {
@@ -151,19 +153,9 @@ void check_segments(Snapshot& snapshot) {
     total.addresses += faults.addresses;
     total.values += faults.values;
   }
-  if (total.sums > 0) {
-    note(snapshot, "segment-sum-wrong",
-         "the blocks of " + count_text(total.sums, "segment", "segments") + " do not sum to the segment's size");
-  }
-  if (total.addresses > 0) {
-    note(snapshot, "block-addresses-wrong",
-         "the blocks of " + count_text(total.addresses, "segment", "segments") + " do not follow one another");
-  }
-  if (total.values > 0) {
-    note(snapshot, "segment-values-wrong",
-         count_text(total.values, "segment has", "segments have") +
-             " a negative size or an impossible device, taken as 0");
-  }
+  note_count(snapshot, "segment-sum-wrong", total.sums);
+  note_count(snapshot, "block-addresses-wrong", total.addresses);
+  note_count(snapshot, "segment-values-wrong", total.values);
 }
 
 // By memchr, which scans a million bytes in 20 us where nothing is found.
@@ -188,27 +180,11 @@ void check_traces(ReaderTables& tables) {
     events += trace.size_events();
     unknown_actions += count_unknown(trace.action);
   }
-  if (events == 0) {
-    note(snapshot, "no-history",
-         "no event was recorded: call torch.cuda.memory._record_memory_history() before the work");
-  }
-  if (unknown_actions > 0) {
-    note(snapshot, "unknown-actions",
-         count_text(unknown_actions, "event has", "events have") + " an action that this version does not know");
-  }
-  if (tables.unreadable_events > 0) {
-    note(snapshot, "events-unreadable",
-         count_text(tables.unreadable_events, "event was", "events were") +
-             " left out for lack of an action, address or size");
-  }
-  if (tables.unreadable_segments > 0) {
-    note(snapshot, "segments-unreadable",
-         count_text(tables.unreadable_segments, "segment was", "segments were") + " left out for lack of blocks");
-  }
-  if (tables.skipped_items > 0) {
-    note(snapshot, "items-skipped",
-         count_text(tables.skipped_items, "item", "items") + " did not fit the list that they were in");
-  }
+  if (events == 0) note(snapshot, "no-history");
+  note_count(snapshot, "unknown-actions", unknown_actions);
+  note_count(snapshot, "events-unreadable", tables.unreadable_events);
+  note_count(snapshot, "segments-unreadable", tables.unreadable_segments);
+  note_count(snapshot, "items-skipped", tables.skipped_items);
 }
 
 Error not_a_snapshot(std::string what) {

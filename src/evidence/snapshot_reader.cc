@@ -109,9 +109,7 @@ void drop_impossible_events(Snapshot& snapshot) {
     }
   }
   if (dropped == 0) return;
-  snapshot.caveats.push_back(Caveat{"impossible-sizes",
-                                    std::to_string(dropped) + " events have impossible sizes and are left out",
-                                    CaveatSource::recording});
+  snapshot.caveats.push_back(Caveat{"impossible-sizes", {{"count", std::to_string(dropped)}}, CaveatSource::recording});
 }
 
 Result<Snapshot> decode(ByteSource& source, const std::string& name, const SnapshotReadOptions& options) {
@@ -143,16 +141,14 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
   }
   if (machine.cut_texts() > 0) {
     snapshot->caveats.push_back(
-        Caveat{"texts-skipped", std::to_string(machine.cut_texts()) + " texts of more than 64 KiB read as absent",
-               CaveatSource::recording});
+        Caveat{"texts-skipped", {{"count", std::to_string(machine.cut_texts())}}, CaveatSource::recording});
   }
   if (damage.has_value()) {
     snapshot->complete = false;
-    snapshot->caveats.insert(
-        snapshot->caveats.begin(),
-        Caveat{"snapshot-damaged",
-               damage->what + " (byte " + std::to_string(damage->offset_bytes) + "); what came before it is used",
-               CaveatSource::recording});
+    snapshot->caveats.insert(snapshot->caveats.begin(),
+                             Caveat{"snapshot-damaged",
+                                    {{"error", damage->what}, {"byte", std::to_string(damage->offset_bytes)}},
+                                    CaveatSource::recording});
   }
   drop_impossible_events(*snapshot);
   return snapshot;

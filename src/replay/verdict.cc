@@ -41,7 +41,7 @@ Result<Verdict> judge(const Verification& verification, const FailedRequest& fai
   if (wanted > capacity.high_bytes) {
     verdict.verdict = VerdictKind::unavoidable;
     verdict.bytes = wanted - capacity.high_bytes;
-    verdict.proof = "floor";
+    verdict.proof = kFloorProof;
     return verdict;
   }
   for (const SweepRun& run : runs) {
@@ -50,7 +50,7 @@ Result<Verdict> judge(const Verification& verification, const FailedRequest& fai
     if (!served || outcome.library_tries > 0 || !(failed.recorded || run.outcome.completed_everywhere)) continue;
     verdict.verdict = VerdictKind::avoidable;
     verdict.bytes = std::max<int64_t>(capacity.low_bytes - outcome.peak_reserved, 0);
-    verdict.proof = run.conf.empty() ? "PyTorch's defaults" : run.conf;
+    verdict.proof = run.conf.empty() ? std::string(kDefaultsProof) : run.conf;
     return verdict;
   }
   if (!failed.try_packing) return verdict;
@@ -58,7 +58,7 @@ Result<Verdict> judge(const Verification& verification, const FailedRequest& fai
   const bool fits = packing.height_bytes <= capacity.low_bytes;
   verdict.verdict = fits ? VerdictKind::avoidable : VerdictKind::undecided;
   verdict.bytes = fits ? capacity.low_bytes - packing.height_bytes : packing.height_bytes - capacity.low_bytes;
-  verdict.proof = fits ? "packing" : "";
+  verdict.proof = fits ? kPackingProof : "";
   return verdict;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -20,13 +21,18 @@ enum class VerdictKind : uint8_t {
   undecided,    // neither was shown
 };
 
+// What a verdict's proof is called where it is no conf.
+inline constexpr std::string_view kDefaultsProof = "PyTorch's defaults";
+inline constexpr std::string_view kPackingProof = "packing";
+inline constexpr std::string_view kFloorProof = "floor";
+
 struct Verdict {
   uint32_t event = 0;  // of the failed request
   VerdictKind verdict = VerdictKind::undecided;
   // avoidable: what the proof leaves of the capacity; unavoidable: what is missing at least; undecided: by how much the
   // best placement that was found exceeds the capacity.
   int64_t bytes = 0;
-  std::string proof;               // a conf, "packing" or "floor"
+  std::string proof;               // a conf, or one of the names below; empty: undecided
   int64_t capacity_low_bytes = 0;  // what the allocator could reserve at most, as far as known
   int64_t capacity_high_bytes = 0;
 };

@@ -135,10 +135,7 @@ AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const Ru
   for (const SnapshotSegment& segment : snapshot.segments) {
     if (segment.device == device && segment.is_expandable) settings.expandable_segments = true;
   }
-  caveats.push_back(
-      Caveat{.code = "settings-not-recorded",
-             .text = "the file carries no allocator settings (torch before 2.4): PyTorch's defaults are assumed",
-             .source = CaveatSource::recording});
+  caveats.push_back(Caveat{.code = "settings-not-recorded", .values = {}, .source = CaveatSource::recording});
   return settings;
 }
 
@@ -190,11 +187,7 @@ class Verifier {
       if (next->exact()) break;
     }
     if (next == nullptr || !better(*next, *tried)) return tried;
-    next->caveats.push_back(Caveat{.code = "pools-inferred",
-                                   .text =
-                                       "some memory belonged to private pools that were gone at the dump; which, was "
-                                       "inferred from the placements",
-                                   .source = CaveatSource::model});
+    next->caveats.push_back(Caveat{.code = "pools-inferred", .values = {}, .source = CaveatSource::model});
     return next;
   }
 
@@ -289,7 +282,7 @@ class Verifier {
     v.final_state_equal = text.empty();
     if (!text.empty()) {
       v.caveats.push_back(
-          Caveat{.code = "final-state-differs", .text = "final state: " + text, .source = CaveatSource::model});
+          Caveat{.code = "final-state-differs", .values = {{"difference", text}}, .source = CaveatSource::model});
     }
   }
 
@@ -302,33 +295,21 @@ class Verifier {
         live += std::count_if(segment.blocks.begin(), segment.blocks.end(),
                               [](const StartBlock& block) { return block.allocation != kNoAllocation; });
       }
-      v.caveats.push_back(
-          Caveat{.code = "starts-mid-life",
-                 .text = fmt::format("the recording starts with {} live blocks (history switched on late, or "
-                                     "the ring of events wrapped): earlier peaks and totals are unknown",
-                                     live),
-                 .source = CaveatSource::recording});
+      v.caveats.push_back(Caveat{
+          .code = "starts-mid-life", .values = {{"count", std::to_string(live)}}, .source = CaveatSource::recording});
     }
     if (timeline.uncertain_ghosts > 0) {
-      v.caveats.push_back(
-          Caveat{.code = "uncertain-start-blocks",
-                 .text = fmt::format("the exact size of {} live blocks of the start is not recorded; each may "
-                                     "be up to 1 MiB larger than taken",
-                                     timeline.uncertain_ghosts),
-                 .source = CaveatSource::recording});
-    }
-    if (timeline.starts_mid_life && v.config.settings.garbage_collection_threshold > 0) {
-      v.caveats.push_back(Caveat{.code = "unknown-ages",
-                                 .text =
-                                     "garbage collection goes by the age of blocks, and ages before the recording are "
-                                     "unknown: its first passes may free other segments",
+      v.caveats.push_back(Caveat{.code = "uncertain-start-blocks",
+                                 .values = {{"count", std::to_string(timeline.uncertain_ghosts)}},
                                  .source = CaveatSource::recording});
     }
+    if (timeline.starts_mid_life && v.config.settings.garbage_collection_threshold > 0) {
+      v.caveats.push_back(Caveat{.code = "unknown-ages", .values = {}, .source = CaveatSource::recording});
+    }
     if (timeline.orphan_frees > 0) {
-      v.caveats.push_back(
-          Caveat{.code = "orphan-frees",
-                 .text = fmt::format("{} frees name an address where nothing was allocated", timeline.orphan_frees),
-                 .source = CaveatSource::recording});
+      v.caveats.push_back(Caveat{.code = "orphan-frees",
+                                 .values = {{"count", std::to_string(timeline.orphan_frees)}},
+                                 .source = CaveatSource::recording});
     }
   }
 

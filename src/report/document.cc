@@ -153,18 +153,26 @@ std::string render(const Curve& curve, const TerminalOptions& options) {
   return text + styled(labels, Style::dim, options) + "\n";
 }
 
-std::string render(const CaveatList& list, const TerminalOptions& options) {
-  if (list.caveats.empty()) return "";
+std::string render(const List& list, const TerminalOptions& options) {
+  if (list.entries.empty()) return "";
   std::string text = title_line(list.title, options);
-  for (const Caveat& caveat : list.caveats) {
+  for (const std::string& entry : list.entries) {
     const int width = std::min(options.width_columns, kWidestProse) - 4;
     std::string mark = "  - ";
-    for (const std::string& line : wrap(printable(caveat.text), width)) {
+    for (const std::string& line : wrap(printable(entry), width)) {
       text += mark + line + "\n";
       mark = "    ";
     }
   }
   return text;
+}
+
+std::string caveat_text(const Caveat& caveat, Language language) {
+  Phrase phrase{.key = "caveat." + caveat.code, .values = {}};
+  for (const auto& [name, text] : caveat.values) {
+    phrase.values.push_back({.name = name, .text = text, .phrases = {}});
+  }
+  return say(phrase, language);
 }
 
 }  // namespace
@@ -187,11 +195,17 @@ std::string render_json(const Document& document) {
   return document.payload.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+List caveat_list(const Caveats& caveats, Language language) {
+  List list{.title = say("document.caveats", language), .entries = {}};
+  for (const Caveat& caveat : caveats) list.entries.push_back(caveat_text(caveat, language));
+  return list;
+}
+
 nlohmann::ordered_json caveats_json(const Caveats& caveats) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Caveat& caveat : caveats) {
     list.push_back({{"code", caveat.code},
-                    {"text", caveat.text},
+                    {"text", caveat_text(caveat, Language::english)},
                     {"source", caveat.source == CaveatSource::recording ? "recording" : "model"}});
   }
   return list;

@@ -13,6 +13,7 @@
 
 #include "base/caveat.h"
 #include "report/terminal.h"
+#include "words/words.h"
 
 namespace oomscope {
 
@@ -62,13 +63,14 @@ struct Curve {
   std::string right_label;  // below the right end
 };
 
-struct CaveatList {
-  std::string title = "How far to trust this";
-  Caveats caveats;
+// Sentences, each behind a dash.
+struct List {
+  std::string title;
+  std::vector<std::string> entries;
 };
 
 struct Section {
-  std::variant<Sentence, Table, Lines, Curve, CaveatList> body;
+  std::variant<Sentence, Table, Lines, Curve, List> body;
   bool joined = false;  // no blank line before it
 };
 
@@ -83,6 +85,8 @@ struct Document {
 // Two blanks of indent; bytes that are not UTF-8 become U+FFFD, so that it is always valid JSON.
 [[nodiscard]] std::string render_json(const Document& document);
 
+// "How far to trust this": the list that stands below every answer, empty where there are no caveats.
+[[nodiscard]] List caveat_list(const Caveats& caveats, Language language = Language::english);
 // [{code, text, source}], as every payload carries it under "caveats".
 [[nodiscard]] nlohmann::ordered_json caveats_json(const Caveats& caveats);
 

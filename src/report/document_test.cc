@@ -50,7 +50,7 @@ TEST(RenderDocument, SeparatesSectionsUnlessJoined) {
   Document document;
   document.sections.push_back({.body = Sentence{.text = "It ran out."}});
   document.sections.push_back({.body = Sentence{.text = "By 3 MiB."}, .joined = true});
-  document.sections.push_back({.body = CaveatList{}});
+  document.sections.push_back({.body = List{}});
   document.sections.push_back({.body = Lines{.title = "Proof", .lines = {"10 events, 0 mismatches"}}});
   EXPECT_EQ(render_terminal(document, TerminalOptions{}),
             "It ran out.\nBy 3 MiB.\n\nProof\n  10 events, 0 mismatches\n");
@@ -62,10 +62,16 @@ TEST(RenderSentence, WrapsAndIndents) {
             "  one two\n  three four\n");
 }
 
-TEST(RenderCaveats, HangsTheirLines) {
-  const CaveatList list{.caveats = {{.code = "cut", .text = "the file is cut and so is this line"}}};
+TEST(RenderList, HangsItsLines) {
+  const List list{.title = "How far to trust this", .entries = {"the file is cut and so is this line"}};
   EXPECT_EQ(render_section({.body = list}, TerminalOptions{.width_columns = 24, .colour = false, .unicode = false}),
             "How far to trust this\n  - the file is cut and\n    so is this line\n");
+}
+
+TEST(CaveatList, SaysEachInTheLanguage) {
+  const Caveats caveats = {{.code = "segment-sum-wrong", .values = {{"count", "1"}}}};
+  EXPECT_EQ(caveat_list(caveats).entries.front(), "the blocks of 1 segment do not sum to the segment's size");
+  EXPECT_EQ(caveat_list(caveats, Language::chinese).entries.front(), "有 1 个段，其中各块之和不等于段的大小");
 }
 
 TEST(RenderCurve, DrawsPeaksBetweenItsLabels) {
@@ -82,10 +88,10 @@ TEST(RenderJson, KeepsOrderAndReplacesBadBytes) {
   Document document;
   document.payload["schema"] = "oomscope.show/1";
   document.payload["at"] = "peak\xff";
-  document.payload["caveats"] = caveats_json({{.code = "cut", .text = "cut", .source = CaveatSource::model}});
+  document.payload["caveats"] = caveats_json({{.code = "cut", .values = {}, .source = CaveatSource::model}});
   EXPECT_EQ(render_json(document),
             "{\n  \"schema\": \"oomscope.show/1\",\n  \"at\": \"peak\uFFFD\",\n  \"caveats\": [\n    {\n"
-            "      \"code\": \"cut\",\n      \"text\": \"cut\",\n      \"source\": \"model\"\n    }\n  ]\n}\n");
+            "      \"code\": \"cut\",\n      \"text\": \"caveat.cut\",\n      \"source\": \"model\"\n    }\n  ]\n}\n");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Table pairs_table(std::string title, const std::vector<std::pair<std::string, st
 }
 
 void add_caveats(Document& document, const Caveats& caveats) {
-  document.sections.push_back(Section{.body = CaveatList{.caveats = caveats}, .joined = false});
+  document.sections.push_back(Section{.body = caveat_list(caveats), .joined = false});
   document.payload["caveats"] = caveats_json(caveats);
 }
 
@@ -63,7 +63,7 @@ Document replay_document(const ReplayResult& result, const Verification& verific
                                                      verdict.proof.empty() ? "" : ", proved by " + verdict.proof)},
                 .joined = true});
   }
-  document.sections.push_back(Section{.body = Sentence{.text = "proof: " + proof_text(verification)}, .joined = true});
+  document.sections.push_back(Section{.body = Sentence{.text = proof_line(verification)}, .joined = true});
   document.payload = run_json(result.conf, result.cap_bytes, result.outcome);
   Json payload = {{"schema", "oomscope.replay/1"}};
   payload.update(document.payload);
@@ -85,7 +85,7 @@ Document sweep_document(const SweepResult& result, const Verification& verificat
            {"page floor", format_mib(result.page_floor_bytes) + ": the same in whole pages"},
            {"packing", format_mib(result.packing_bytes) + ": an explicit placement, checked: this much suffices"}}),
       .joined = false});
-  document.sections.push_back(Section{.body = Sentence{.text = "proof: " + proof_text(verification)}, .joined = true});
+  document.sections.push_back(Section{.body = Sentence{.text = proof_line(verification)}, .joined = true});
   document.payload = {{"schema", "oomscope.sweep/1"},
                       {"cap_bytes", result.cap_bytes ? Json(*result.cap_bytes) : Json(nullptr)},
                       {"floor_bytes", result.floor_bytes},
@@ -121,7 +121,7 @@ Document smallest_cap_document(const std::string& conf, const SmallestCap& found
                                          "failing complete, some do not."},
                 .joined = true});
   }
-  document.sections.push_back(Section{.body = Sentence{.text = "proof: " + proof_text(verification)}, .joined = true});
+  document.sections.push_back(Section{.body = Sentence{.text = proof_line(verification)}, .joined = true});
   document.payload = {{"schema", "oomscope.smallest-cap/1"},
                       {"conf", conf},
                       {"smallest_cap_bytes", found.smallest_cap_bytes},

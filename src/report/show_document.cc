@@ -217,7 +217,7 @@ Document show_document(const Shown& shown, GroupBy by, const std::vector<Segment
   document.sections.push_back(
       Section{.body = shown.structure ? categories_table(shown) : rows_table(shown, by, top), .joined = false});
   if (!segments.empty()) document.sections.push_back(Section{.body = segments_table(segments), .joined = false});
-  document.sections.push_back(Section{.body = CaveatList{.caveats = shown.caveats}, .joined = false});
+  document.sections.push_back(Section{.body = caveat_list(shown.caveats), .joined = false});
   document.payload = payload_of(shown, by, segments);
   return document;
 }

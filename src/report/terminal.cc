@@ -95,6 +95,35 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+// Marks that must not begin a line, and marks that must not end one.
+bool is_closing(uint32_t code) {
+  constexpr std::u32string_view kMarks = U"\uff0c\u3002\uff1b\uff1a\u3001\uff09\uff01\uff1f\u300b\u201d\u2019,.;:)%]";
+  return kMarks.find(code) != std::u32string_view::npos;
+}
+
+bool is_opening(uint32_t code) {
+  constexpr std::u32string_view kMarks = U"\uff08\u300a\u201c\u2018([";
+  return kMarks.find(code) != std::u32string_view::npos;
+}
+
+// A word in the pieces between which a line may break: Chinese has no blanks, so it may beside each wide character.
+std::vector<std::string_view> pieces_of(std::string_view word) {
+  std::vector<std::string_view> pieces;
+  size_t begin = 0;
+  Character before;
+  for (size_t at = 0; at < word.size(); at += before.length) {
+    const Character next = decode(word, at);
+    const bool beside_wide = width_of(before.code) == 2 || width_of(next.code) == 2;
+    if (at > 0 && beside_wide && !is_opening(before.code) && !is_closing(next.code)) {
+      pieces.push_back(word.substr(begin, at - begin));
+      begin = at;
+    }
+    before = next;
+  }
+  if (begin < word.size()) pieces.push_back(word.substr(begin));
+  return pieces;
+}
+
 }  // namespace
 
 std::string styled(std::string_view text, Style style, const TerminalOptions& options) {
@@ -167,19 +196,19 @@ std::vector<std::string> wrap(std::string_view text, int width_columns) {
     std::string line;
     int used = 0;
     for (std::string_view word : split(paragraph, ' ')) {
-      if (word.empty()) continue;
-      const int width = display_width(word);
-      if (!line.empty() && used + 1 + width > width_columns) {
-        lines.push_back(std::move(line));
-        line.clear();
-        used = 0;
+      int gap = line.empty() ? 0 : 1;
+      for (std::string_view piece : pieces_of(word)) {
+        const int width = display_width(piece);
+        if (!line.empty() && used + gap + width > width_columns) {
+          lines.push_back(std::move(line));
+          line.clear();
+          used = gap = 0;
+        }
+        line += std::string(static_cast<size_t>(gap), ' ');
+        line += piece;
+        used += gap + width;
+        gap = 0;
       }
-      if (!line.empty()) {
-        line += ' ';
-        ++used;
-      }
-      line += word;
-      used += width;
     }
     lines.push_back(std::move(line));
   }

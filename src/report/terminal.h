@@ -35,7 +35,8 @@ enum class Keep { head, tail };
 [[nodiscard]] std::string pad_right(std::string_view text, int width_columns);
 [[nodiscard]] std::string pad_left(std::string_view text, int width_columns);
 
-// Words into lines of at most `width_columns`; a longer word stands alone and whole. Newlines in `text` are kept.
+// Words into lines of at most `width_columns`; a longer word stands alone and whole, but a line may break beside each
+// wide character. Newlines in `text` are kept.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, int width_columns);
 
 // One character a value, scaled between 0 and the largest; negative and NaN count as 0.

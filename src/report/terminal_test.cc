@@ -53,6 +53,11 @@ TEST(Wrap, BreaksAtBlanksAndKeepsLongWords) {
   EXPECT_EQ(wrap("", 8), (std::vector<std::string>{""}));
 }
 
+TEST(Wrap, BreaksChineseBetweenCharactersAndNotBeforeAComma) {
+  EXPECT_EQ(wrap("申请 1 GiB 失败，已满", 10), (std::vector<std::string>{"申请 1 GiB", "失败，已满"}));
+  EXPECT_EQ(wrap("申请失败，已满", 8), (std::vector<std::string>{"申请失", "败，已满"}));
+}
+
 TEST(Sparkline, ScalesToTheLargest) {
   EXPECT_EQ(sparkline({0, 4, 8}, kPlain), "_-#");
   EXPECT_EQ(sparkline({0, 8}, kUnicode), "\u2581\u2588");

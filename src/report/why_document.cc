@@ -14,13 +14,16 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kFirstChanges = 3;
 constexpr size_t kMostRuns = 12;
 
+// A sentence or label of this document.
+std::string why_word(std::string_view key, Language language) { return say("why." + std::string(key), language); }
+
 Section joined(Section section) {
   section.joined = true;
   return section;
 }
 
 // Rows that hardly matter become one, so that the balance stays on the first screen; --json has them all.
-Table balance_table(const Diagnosis& diagnosis) {
+Table balance_table(const Diagnosis& diagnosis, Language language) {
   Table table{.title = "",
               .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_shrink = true}},
               .rows = {},
@@ -28,7 +31,7 @@ Table balance_table(const Diagnosis& diagnosis) {
               .note = ""};
   const int64_t little = diagnosis.instant.reserved_bytes / 50;
   int64_t others_bytes = 0;
-  std::vector<std::string> others;
+  std::vector<Phrase> others;
   std::vector<Row> last;
   for (const BalanceRow& row : diagnosis.balance) {
     if (row.bytes && *row.bytes >= 0 && *row.bytes < little) {
@@ -36,18 +39,20 @@ Table balance_table(const Diagnosis& diagnosis) {
       others.push_back(row.name);
       continue;
     }
-    const Row shown{.cells = {row.name, row.bytes ? format_mib(*row.bytes) : "?", row.source}, .style = Style::plain};
+    const Row shown{
+        .cells = {say(row.name, language), row.bytes ? format_mib(*row.bytes) : "?", say(row.source, language)},
+        .style = Style::plain};
     (row.is_outside ? last : table.rows).push_back(shown);
   }
   if (!others.empty()) {
-    std::string names = others.front();
-    for (size_t i = 1; i < others.size(); ++i) names += "; " + others[i];
-    table.rows.push_back(Row{.cells = {others.size() == 1 ? "[1 other]" : fmt::format("[{} others]", others.size()),
-                                       format_mib(others_bytes), names},
-                             .style = Style::plain});
+    const Phrase count = Phrase{.key = "balance.others"}.with("count", std::to_string(others.size()));
+    const Phrase names = Phrase{.key = "balance.other-names"}.with("names", std::move(others));
+    table.rows.push_back(
+        Row{.cells = {say(count, language), format_mib(others_bytes), say(names, language)}, .style = Style::plain});
   }
   table.rows.insert(table.rows.end(), last.begin(), last.end());
-  table.rows.push_back(Row{.cells = {"total", format_mib(diagnosis.balance_total_bytes), "sum of the rows above"},
+  table.rows.push_back(Row{.cells = {say("balance.total", language), format_mib(diagnosis.balance_total_bytes),
+                                     say("balance.sum", language)},
                            .style = Style::bold});
   return table;
 }
@@ -80,25 +85,26 @@ std::string paste_line(const std::string& conf) {
   return conf.empty() ? "unset PYTORCH_CUDA_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF=" + conf;
 }
 
-std::string result_text(const SweepRun& run, const Changes& changes) {
+std::string result_text(const SweepRun& run, const Changes& changes, Language language) {
   const std::string text = reserved_text(run.outcome);
   if (!changes.cap_bytes) return text;
-  return text + (run.outcome.completed_everywhere ? ", fits" : ", fits if addresses allow");
+  const char* key = run.outcome.completed_everywhere ? "why.fits" : "why.fits-if-addresses-allow";
+  return say(Phrase{.key = key}.with("reserved", text), language);
 }
 
 // The line to paste and its replayed result; a line too long for 80 columns is left to the table below, unless there is
 // no shorter one.
-std::vector<std::string> change_lines(const Diagnosis& diagnosis, const Changes& changes) {
-  constexpr size_t kRoom = 78;
+std::vector<std::string> change_lines(const Diagnosis& diagnosis, const Changes& changes, Language language) {
+  constexpr int kRoom = 78;
   std::vector<std::string> lines;
   const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   for (const SweepRun* run : list) {
-    const std::string line = paste_line(run->conf) + "  " + result_text(*run, changes);
-    if (line.size() <= kRoom && lines.size() < kFirstChanges) lines.push_back(line);
+    const std::string line = paste_line(run->conf) + "  " + result_text(*run, changes, language);
+    if (display_width(line) <= kRoom && lines.size() < kFirstChanges) lines.push_back(line);
   }
   if (lines.empty() && !list.empty()) {
     lines.push_back(paste_line(list.front()->conf));
-    lines.push_back("  " + result_text(*list.front(), changes));
+    lines.push_back("  " + result_text(*list.front(), changes, language));
   }
   return lines;
 }
@@ -119,51 +125,64 @@ std::string quoted(const std::string& path) {
   return text + "'";
 }
 
-std::string next_command(const Diagnosis& diagnosis, const std::string& path) {
+std::string next_line(const Diagnosis& diagnosis, const std::string& path, Language language) {
+  const Phrase next{.key = "why.next"};
   if (diagnosis.verification->timeline.trace().size_events() == 0) {
-    return "next: torch.cuda.memory._record_memory_history(stacks=\"python\") before the first step, then dump again";
+    return say(Phrase(next).with("command", Phrase{.key = "why.record-history"}), language);
   }
   const std::string file = path == "-" ? "SNAPSHOT" : quoted(path);
-  if (diagnosis.instant.failed) return fmt::format("next: oomscope show {} --at oom", file);
-  return fmt::format("next: oomscope replay {} --smallest-cap", file);
+  const std::string command = diagnosis.instant.failed ? fmt::format("oomscope show {} --at oom", file)
+                                                       : fmt::format("oomscope replay {} --smallest-cap", file);
+  return say(Phrase(next).with("command", command), language);
 }
 
-Section bounds_section(const Diagnosis& diagnosis, const Changes& changes) {
-  Table table{.title = "What no setting can beat",
+Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Language language) {
+  Table table{.title = why_word("bounds", language),
               .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
-  auto add = [&](const char* name, int64_t bytes, const char* meaning) {
-    table.rows.push_back(Row{.cells = {name, format_mib(bytes), meaning}, .style = Style::plain});
+  auto add = [&](const std::string& key, int64_t bytes, const std::string& meaning) {
+    table.rows.push_back(
+        Row{.cells = {why_word("bound-" + key, language), format_mib(bytes), why_word(meaning, language)},
+            .style = Style::plain});
   };
-  add("floor", diagnosis.floor_bytes, "most requested bytes ever live at once: no allocator needs less");
-  add("page floor", changes.page_floor_bytes, "the same in whole pages, for expandable segments");
-  add("packing", changes.packing_bytes, "an explicit placement, checked: this much suffices");
-  if (changes.cap_bytes)
-    add("capacity", *changes.cap_bytes,
-        changes.at_high_end ? "the high end of the limit's range: what the replays were given"
-                            : "what the replays were given");
+  add("floor", diagnosis.floor_bytes, "floor-means");
+  add("pages", changes.page_floor_bytes, "pages-means");
+  add("packing", changes.packing_bytes, "packing-means");
+  if (changes.cap_bytes) {
+    add("capacity", *changes.cap_bytes, changes.at_high_end ? "capacity-means-high-end" : "capacity-means");
+  }
   return Section{.body = table, .joined = false};
 }
 
-Section verdict_section(const Changes& changes) {
-  Table table{.title = "Failed requests",
-              .columns = {{.header = "event", .align = Align::right},
-                          {.header = "verdict"},
-                          {.header = "by", .align = Align::right},
-                          {.header = "proof", .may_shrink = true}},
+std::string proof_name(const std::string& proof, Language language) {
+  if (proof == kDefaultsProof) return why_word("defaults", language);
+  if (proof == kPackingProof || proof == kFloorProof) return why_word("bound-" + proof, language);
+  return proof;
+}
+
+Section verdict_section(const Changes& changes, Language language) {
+  Table table{.title = why_word("failed-requests", language),
+              .columns = {{.header = why_word("column-event", language), .align = Align::right},
+                          {.header = why_word("column-verdict", language)},
+                          {.header = why_word("column-by", language), .align = Align::right},
+                          {.header = why_word("column-proof", language), .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
   constexpr size_t kMost = 10;
   const size_t first = changes.verdicts.size() > kMost ? changes.verdicts.size() - kMost : 0;
-  if (first > 0) table.rows.push_back(Row{.cells = {fmt::format("[{} others]", first)}, .style = Style::dim});
+  if (first > 0)
+    table.rows.push_back(
+        Row{.cells = {say(Phrase{.key = "balance.others"}.with("count", std::to_string(first)), language)},
+            .style = Style::dim});
   for (size_t i = first; i < changes.verdicts.size(); ++i) {
     const Verdict& verdict = changes.verdicts[i];
-    table.rows.push_back(
-        Row{.cells = {format_count(verdict.event), name_of(verdict.verdict), format_mib(verdict.bytes), verdict.proof},
-            .style = Style::plain});
+    table.rows.push_back(Row{
+        .cells = {format_count(verdict.event), why_word(std::string("verdict-") + name_of(verdict.verdict), language),
+                  format_mib(verdict.bytes), proof_name(verdict.proof, language)},
+        .style = Style::plain});
   }
   return Section{.body = table, .joined = false};
 }
@@ -171,10 +190,16 @@ Section verdict_section(const Changes& changes) {
 Json balance_json(const Diagnosis& diagnosis) {
   Json rows = Json::array();
   for (const BalanceRow& row : diagnosis.balance) {
-    rows.push_back(
-        {{"name", row.name}, {"bytes", row.bytes ? Json(*row.bytes) : Json(nullptr)}, {"source", row.source}});
+    rows.push_back({{"name", say(row.name, Language::english)},
+                    {"bytes", row.bytes ? Json(*row.bytes) : Json(nullptr)},
+                    {"source", say(row.source, Language::english)}});
   }
   return rows;
+}
+
+// What went wrong and what would have helped, as programs get it.
+std::string english_sentence(const Diagnosis& diagnosis, const Changes& changes) {
+  return say(diagnosis.sentence, Language::english) + " " + say(changes.sentence, Language::english);
 }
 
 const char* finding_id(const Diagnosis& diagnosis) {
@@ -198,11 +223,11 @@ Json finding_json(const Diagnosis& diagnosis, const Changes& changes, const Swee
   const Instant& instant = diagnosis.instant;
   const Verification& verification = *diagnosis.verification;
   Json finding = {{"id", finding_id(diagnosis)},
-                  {"claim", diagnosis.sentence + " " + changes.sentence},
+                  {"claim", english_sentence(diagnosis, changes)},
                   {"bytes", instant.failed ? instant.request_bytes : instant.allocated_bytes},
                   {"confidence", std::string(name_of(diagnosis.confidence))},
                   {"instant", {{"event", instant.event}, {"failed", instant.failed}}},
-                  {"evidence", Json::array({proof_text(verification), diagnosis.trust})}};
+                  {"evidence", Json::array({proof_text(verification), say(diagnosis.trust, Language::english)})}};
   finding["change"] = nullptr;
   finding["predicted"] = nullptr;
   if (run == nullptr) return finding;
@@ -245,80 +270,83 @@ Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
 
 }  // namespace
 
-std::string proof_text(const Verification& verification) {
-  const RuleSet& rules = verification.config.rules;
-  const std::string mismatches = format_count(verification.replay->differences());
-  return fmt::format("{} events replayed, {} mismatches, rules of torch {}",
-                     format_count(static_cast<int64_t>(verification.timeline.trace().size_events())), mismatches,
-                     rules.releases);
+std::string proof_text(const Verification& verification, Language language) {
+  return say(Phrase{.key = "why.proof"}
+                 .with("events", format_count(static_cast<int64_t>(verification.timeline.trace().size_events())))
+                 .with("mismatches", format_count(verification.replay->differences()))
+                 .with("releases", Phrase{.key = "rules." + std::string(verification.config.rules.name)}),
+             language);
 }
 
-Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<int64_t> cap_bytes) {
-  const std::string cap_option = cap_bytes ? fmt::format(" --cap {}M", *cap_bytes >> 20) : std::string();
-  Table table{.title = "All settings that were replayed, best first",
+Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<int64_t> cap_bytes, Language language) {
+  Table table{.title = why_word("runs", language),
               .columns = {{.header = "PYTORCH_CUDA_ALLOC_CONF"},
-                          {.header = "fits"},
-                          {.header = "reserved", .align = Align::right},
-                          {.header = "retries", .align = Align::right, .may_drop = true},
-                          {.header = "allocated", .align = Align::right, .may_drop = true}},
+                          {.header = why_word("column-fits", language)},
+                          {.header = why_word("column-reserved", language), .align = Align::right},
+                          {.header = why_word("column-retries", language), .align = Align::right, .may_drop = true},
+                          {.header = why_word("column-allocated", language), .align = Align::right, .may_drop = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
   for (size_t i = 0; i < std::min(runs.size(), most); ++i) {
     const Outcome& outcome = runs[i].outcome.main;
-    table.rows.push_back(Row{.cells = {runs[i].conf.empty() ? "(default)" : runs[i].conf,
-                                       outcome.completed ? "yes" : "no", reserved_text(runs[i].outcome),
-                                       format_count(outcome.num_alloc_retries), format_mib(outcome.peak_allocated)},
-                             .style = outcome.completed ? Style::plain : Style::dim});
+    table.rows.push_back(
+        Row{.cells = {runs[i].conf.empty() ? why_word("default", language) : runs[i].conf,
+                      why_word(outcome.completed ? "yes" : "no", language), reserved_text(runs[i].outcome),
+                      format_count(outcome.num_alloc_retries), format_mib(outcome.peak_allocated)},
+            .style = outcome.completed ? Style::plain : Style::dim});
   }
   if (runs.size() > most) {
-    const size_t others = runs.size() - most;
     const int64_t fitting = std::count_if(runs.begin() + static_cast<std::ptrdiff_t>(most), runs.end(),
                                           [](const SweepRun& run) { return run.outcome.main.completed; });
-    table.rows.push_back(
-        Row{.cells = {fmt::format("[{} others, {} of them fit: replay --sweep{}]", others, fitting, cap_option)},
-            .style = Style::dim});
+    const Phrase others = Phrase{.key = "why.other-runs"}
+                              .with("others", std::to_string(runs.size() - most))
+                              .with("fitting", std::to_string(fitting))
+                              .with("option", cap_bytes ? fmt::format(" --cap {}M", *cap_bytes >> 20) : "");
+    table.rows.push_back(Row{.cells = {say(others, language)}, .style = Style::dim});
   }
   const bool any_range = std::any_of(runs.begin(), runs.end(), [](const SweepRun& run) {
     return run.outcome.peak_reserved_low != run.outcome.peak_reserved_high;
   });
-  if (any_range) {
-    table.note = "A range: where the driver puts segments decides ties up to torch 2.11, and nobody can know that.";
-  }
+  if (any_range) table.note = why_word("range-note", language);
   return table;
 }
 
-std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis) {
-  return {Section{.body = Sentence{.text = diagnosis.sentence, .style = Style::bold}, .joined = false},
-          joined(Section{.body = balance_table(diagnosis), .joined = true})};
+std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, Language language) {
+  return {Section{.body = Sentence{.text = say(diagnosis.sentence, language), .style = Style::bold}, .joined = false},
+          joined(Section{.body = balance_table(diagnosis, language), .joined = true})};
 }
 
-std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes, const std::string& path) {
+std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes, const std::string& path,
+                                      Language language) {
   std::vector<Section> sections;
-  if (!changes.sentence.empty()) {
-    sections.push_back(
-        joined(Section{.body = Sentence{.text = changes.sentence, .style = Style::bold}, .joined = true}));
+  auto add_sentence = [&](std::string text, Style style) {
+    sections.push_back(Section{.body = Sentence{.text = std::move(text), .style = style}, .joined = true});
+  };
+  if (!changes.sentence.empty()) add_sentence(say(changes.sentence, language), Style::bold);
+  const std::vector<std::string> lines = change_lines(diagnosis, changes, language);
+  if (!lines.empty()) {
+    sections.push_back(Section{.body = Lines{.title = "", .lines = lines, .style = Style::green}, .joined = true});
   }
-  const std::vector<std::string> lines = change_lines(diagnosis, changes);
-  if (!lines.empty())
-    sections.push_back(
-        joined(Section{.body = Lines{.title = "", .lines = lines, .style = Style::green}, .joined = true}));
+  add_sentence(proof_line(*diagnosis.verification, language), Style::plain);
+  const Phrase trust =
+      Phrase{.key = "why.trust-line"}
+          .with("confidence", Phrase{.key = "confidence." + std::string(name_of(diagnosis.confidence))})
+          .with("trust", diagnosis.trust);
+  add_sentence(say(trust, language), Style::plain);
   sections.push_back(
-      joined(Section{.body = Sentence{.text = "proof: " + proof_text(*diagnosis.verification)}, .joined = true}));
-  sections.push_back(joined(
-      Section{.body = Sentence{.text = fmt::format("trust: {}; {}", name_of(diagnosis.confidence), diagnosis.trust)},
-              .joined = true}));
-  sections.push_back(joined(Section{
-      .body = Lines{.title = "", .lines = {next_command(diagnosis, path)}, .style = Style::plain}, .joined = true}));
-  if (changes.runs.empty()) {
-    sections.push_back(Section{.body = CaveatList{.caveats = diagnosis.caveats}, .joined = false});
-    return sections;
+      Section{.body = Lines{.title = "", .lines = {next_line(diagnosis, path, language)}}, .joined = true});
+  if (!changes.runs.empty()) {
+    sections.push_back(Section{.body = runs_table(changes.runs, kMostRuns, changes.cap_bytes, language)});
+    sections.push_back(bounds_section(diagnosis, changes, language));
+    if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes, language));
   }
-  sections.push_back(Section{.body = runs_table(changes.runs, kMostRuns, changes.cap_bytes), .joined = false});
-  sections.push_back(bounds_section(diagnosis, changes));
-  if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes));
-  sections.push_back(Section{.body = CaveatList{.caveats = all_caveats(diagnosis, changes)}, .joined = false});
+  sections.push_back(Section{.body = caveat_list(all_caveats(diagnosis, changes), language)});
   return sections;
+}
+
+std::string proof_line(const Verification& verification, Language language) {
+  return say(Phrase{.key = "why.proof-line"}.with("proof", proof_text(verification, language)), language);
 }
 
 Json run_json(const std::string& conf, std::optional<int64_t> cap_bytes, const OutcomeRange& range) {
@@ -354,7 +382,7 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::
   for (Kind kind : diagnosis.also) payload["also"].push_back(std::string(name_of(kind)));
   payload["confidence"] = std::string(name_of(diagnosis.confidence));
   payload["phase"] = nullptr;  // found from a later release on
-  payload["sentence"] = diagnosis.sentence + " " + changes.sentence;
+  payload["sentence"] = english_sentence(diagnosis, changes);
   payload["numbers"] = numbers_json(diagnosis, changes);
   payload["balance"] = balance_json(diagnosis);
   payload["balance_total"] = diagnosis.balance_total_bytes;

@@ -10,10 +10,11 @@
 namespace oomscope {
 
 // Sentence and balance: ready before any replay of other settings.
-[[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis);
+[[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, Language language);
 // Changes, proof, trust, next step, then all settings, bounds, verdicts and caveats. `path` names the file in commands.
 [[nodiscard]] std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes,
-                                                    const std::string& path);
+                                                    const std::string& path, Language language);
+// Always English, whatever the language of the sections.
 [[nodiscard]] nlohmann::ordered_json why_payload(const Diagnosis& diagnosis, const Changes& changes,
                                                  const std::string& path);
 
@@ -22,8 +23,10 @@ namespace oomscope {
                                               const OutcomeRange& range);
 [[nodiscard]] nlohmann::ordered_json verdict_json(const Verdict& verdict);
 // All runs of a sweep as a table, at most `most` rows.
-[[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<int64_t> cap_bytes);
-// "71,803 events replayed, 0 differences, rules torch-2.11 (2.10 and 2.11)".
-[[nodiscard]] std::string proof_text(const Verification& verification);
+[[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<int64_t> cap_bytes,
+                               Language language = Language::english);
+// "71,803 events replayed, 0 mismatches, rules of torch 2.10 and 2.11", and the same behind "proof: ".
+[[nodiscard]] std::string proof_text(const Verification& verification, Language language = Language::english);
+[[nodiscard]] std::string proof_line(const Verification& verification, Language language = Language::english);
 
 }  // namespace oomscope

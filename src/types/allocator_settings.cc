@@ -153,8 +153,7 @@ ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser pa
     result = *parsed;
   } else {
     result.warnings.push_back({.code = "settings-recorded-unreadable",
-                               .text = "the recorded settings string does not parse (" + parsed.error().what +
-                                       "); keys that a snapshot does not record have their defaults",
+                               .values = {{"error", parsed.error().what}},
                                .source = CaveatSource::recording});
   }
   AllocatorSettings& settings = result.settings;
@@ -171,10 +170,7 @@ ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser pa
     differs |= take(*table, settings.roundup_power2_divisions);
   }
   if (differs && parsed && recorded.conf) {
-    result.warnings.push_back({.code = "settings-recorded-differ",
-                               .text = "the recorded settings are not what the recorded string says: they were changed "
-                                       "at run time, or some are left from an earlier string",
-                               .source = CaveatSource::recording});
+    result.warnings.push_back({.code = "settings-recorded-differ", .values = {}, .source = CaveatSource::recording});
   }
   return result;
 }

@@ -22,7 +22,7 @@ struct PhraseValue {
 
 struct Phrase {
   std::string key;  // "cause.graph-kept.claim"; empty: nothing to say
-  std::vector<PhraseValue> values;
+  std::vector<PhraseValue> values = {};
 
   [[nodiscard]] bool empty() const { return key.empty(); }
   // To be chained: Phrase{.key = "…"}.with("bytes", format_mib(n)).
@@ -33,6 +33,9 @@ struct Phrase {
   Phrase&& with(std::string name, std::vector<Phrase> phrases) && {
     values.push_back({.name = std::move(name), .text = {}, .phrases = std::move(phrases)});
     return std::move(*this);
+  }
+  Phrase&& with(std::string name, Phrase phrase) && {
+    return std::move(*this).with(std::move(name), std::vector<Phrase>{std::move(phrase)});
   }
 };
 

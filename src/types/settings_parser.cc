@@ -130,11 +130,11 @@ Error bad_value(const Reader& reader, size_t i, std::string what, std::string hi
   return settings_error(reader, i, "settings-bad-value", std::move(what), std::move(hint));
 }
 
-void warn(Reader& reader, std::string code, std::string text) {
-  const Caveat caveat{.code = std::move(code), .text = std::move(text), .source = CaveatSource::model};
+void warn(Reader& reader, Caveat caveat) {
+  caveat.source = CaveatSource::model;
   if (reader.warnings.size() >= kMostWarnings) return;
   if (std::find(reader.warnings.begin(), reader.warnings.end(), caveat) != reader.warnings.end()) return;
-  reader.warnings.push_back(caveat);
+  reader.warnings.push_back(std::move(caveat));
 }
 
 const Key* find_key(const Reader& reader, std::string_view name) {
@@ -179,9 +179,8 @@ std::optional<Error> separator(Reader& reader, size_t i, char expected) {
     return settings_error(reader, i, "settings-syntax", std::string(kOutOfBounds),
                           "the string ends early: pairs are key:value, separated by commas");
   }
-  warn(reader, "settings-separator-ignored",
-       "torch takes \"" + reader.tokens[i].text.substr(0, 40) + "\" where \"" + expected +
-           "\" belongs and goes on; torch up to 2.8 refuses the string");
+  warn(reader, {.code = "settings-separator-ignored",
+                .values = {{"found", reader.tokens[i].text.substr(0, 40)}, {"expected", std::string(1, expected)}}});
   return {};
 }
 
@@ -212,7 +211,7 @@ Result<uint64_t> to_unsigned(Reader& reader, size_t i, bool as_int) {
                      "\"" + text + "\" is too large; PyTorch's message for it is only \"" + name + "\"");
   }
   if (read.ptr != last) {
-    warn(reader, "settings-number-cut", "of \"" + text.substr(0, 40) + "\" torch reads only the leading digits");
+    warn(reader, {.code = "settings-number-cut", .values = {{"text", text.substr(0, 40)}}});
   }
   return negative ? ~value + 1 : value;
 }
@@ -229,7 +228,7 @@ Result<double> to_double(Reader& reader, size_t i) {
     return bad_value(reader, i, "stod", "\"" + text + "\" is not a number; PyTorch's message for it is only \"stod\"");
   }
   if (read.ptr != last) {
-    warn(reader, "settings-number-cut", "of \"" + text.substr(0, 40) + "\" torch reads only the leading number");
+    warn(reader, {.code = "settings-number-cut", .values = {{"text", text.substr(0, 40)}}});
   }
   return value;
 }
@@ -490,7 +489,7 @@ Result<size_t> read_value(Reader& reader, const Key& key, size_t i) {
 
 void note_key(Reader& reader, const Key& key) {
   if (std::find(reader.seen.begin(), reader.seen.end(), key.id) != reader.seen.end()) {
-    warn(reader, "settings-duplicate-key", std::string(key.name) + " stands twice; the later one counts");
+    warn(reader, {.code = "settings-duplicate-key", .values = {{"key", std::string(key.name)}}});
   }
   reader.seen.push_back(key.id);
 }

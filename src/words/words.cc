@@ -1,5 +1,6 @@
 #include "words/words.h"
 
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -31,6 +32,11 @@ const Catalogue& catalogue_of(Language language) {
   return chinese;
 }
 
+bool is_one(const Phrase& phrase) {
+  return std::any_of(phrase.values.begin(), phrase.values.end(),
+                     [](const PhraseValue& value) { return value.name == "count" && value.text == "1"; });
+}
+
 std::string value_text(const PhraseValue& value, Language language) {
   if (value.phrases.empty()) return value.text;
   std::string joined;
@@ -51,7 +57,11 @@ std::optional<Language> language_of(std::string_view name) {
 
 std::string say(const Phrase& phrase, Language language) {
   if (phrase.empty()) return {};
-  const std::optional<std::string_view> entry = word(phrase.key, language);
+  std::optional<std::string_view> entry = word(phrase.key, language);
+  if (is_one(phrase)) {
+    const std::optional<std::string_view> singular = word(phrase.key + ".one", language);
+    if (singular) entry = singular;
+  }
   if (!entry) return phrase.key;
   std::string said;
   std::string_view rest = *entry;

@@ -53,7 +53,7 @@ TEST(Words, ChineseEntriesAreChinese) {
     const bool has_cjk =
         std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0xE3; });
     const bool is_only_values =
-        text.find_first_not_of("{}_abcdefghijklmnopqrstuvwxyz0123456789 ") == std::string_view::npos;
+        text.find_first_not_of("{}_abcdefghijklmnopqrstuvwxyz0123456789. ") == std::string_view::npos;
     EXPECT_TRUE(has_cjk || is_only_values) << key << ": " << text;
   }
 }

@@ -95,7 +95,7 @@ void expect_exact(const Recording& recording, Totals& totals) {
     EXPECT_EQ(v->replay->differences(), 0) << recording.name << ": event " << v->replay->first_difference()->event
                                            << ": " << v->replay->first_difference()->what;
     EXPECT_TRUE(v->final_state_checked && v->final_state_equal)
-        << recording.name << (v->caveats.empty() ? "" : ": " + v->caveats.back().text);
+        << recording.name << (v->caveats.empty() ? "" : ": " + v->caveats.back().code);
     totals.final_states += v->final_state_checked && v->final_state_equal ? 1 : 0;
     EXPECT_EQ(v->replay->allocator().check_invariants(), "") << recording.name;
     compare_stats(recording, *v, totals);
