@@ -14,6 +14,8 @@ constexpr uint32_t kGraphStacks = 3;
 constexpr double kGraphShare = 0.3;
 constexpr int kHeadRequests = 3;
 
+bool is_graph(uint32_t kept, uint32_t all) { return kept >= kGraphStacks && kept >= kGraphShare * all; }
+
 class FactFinder {
  public:
   FactFinder(const Snapshot& snapshot, const Diagnosis& diagnosis) : timeline_(diagnosis.verification->timeline) {
@@ -75,13 +77,7 @@ class FactFinder {
     out_.peak_bytes = out_.live_bytes;
   }
 
-  // The pass that is under way at an event, or the last before it.
-  [[nodiscard]] uint32_t pass_at(uint32_t event) const {
-    const std::vector<Pass>& passes = structure().passes;
-    const auto behind = std::upper_bound(passes.begin(), passes.end(), event,
-                                         [](uint32_t at, const Pass& pass) { return at < pass.begin; });
-    return behind == passes.begin() ? kNoPass : static_cast<uint32_t>(behind - passes.begin() - 1);
-  }
+  [[nodiscard]] uint32_t pass_at(uint32_t event) const { return out_.pass_at(event); }
 
   void place_instant() {
     if (out_.instant().event >= structure().span_of.size()) return;
@@ -94,6 +90,7 @@ class FactFinder {
   // One walk over all requests of passes: how many places ask, how large the first requests are, what a forward keeps.
   void watch_passes() {
     std::vector<uint32_t> seen_in(structure().stacks.size(), kNoPass);
+    std::vector<uint32_t> kept_in(structure().stacks.size(), kNoPass);
     std::vector<int> requests(structure().passes.size(), 0);
     std::vector<int64_t> largest(structure().passes.size(), 0);
     for (const Allocation& allocation : timeline_.allocations) {
@@ -108,6 +105,9 @@ class FactFinder {
       const Pass& pass = structure().passes[span.pass];
       if (allocation.free_requested < pass.forward_end) continue;
       rest.kept_bytes += allocation.requested;
+      uint32_t& kept = kept_in[static_cast<uint32_t>(allocation.stack)];
+      if (kept != span.pass) rest.kept_stacks += 1;
+      kept = span.pass;
       if (allocation.requested <= largest[span.pass] || allocation.free_requested == kNoEvent) continue;
       largest[span.pass] = allocation.requested;
       const Span& death = structure().span_at(allocation.free_requested);
@@ -187,7 +187,7 @@ class FactFinder {
       growth.passes += 1;
       growth.bytes += rest.bytes;
       growth.blocks += rest.blocks;
-      growth.with_graph = rest.inner_stacks >= kGraphStacks && rest.inner_stacks >= kGraphShare * rest.stacks;
+      growth.with_graph = is_graph(rest.inner_stacks, rest.stacks);
     }
     for (auto& [caller, growth] : by_caller) {
       const auto found = usual.find(caller);
@@ -205,7 +205,8 @@ class FactFinder {
     const Pass& pass = structure().passes[growth.first_pass];
     for (uint32_t id : out_.live) {
       const Allocation& allocation = timeline_.allocations[id];
-      if (allocation.begin == kNoEvent || allocation.begin < pass.begin || allocation.begin >= pass.forward_end) continue;
+      if (allocation.begin == kNoEvent || allocation.begin < pass.begin || allocation.begin >= pass.forward_end)
+        continue;
       if (allocation.requested <= most || !is_left_by_pass(id)) continue;
       most = allocation.requested;
       stack = allocation.stack;
@@ -254,6 +255,22 @@ class FactFinder {
 };
 
 }  // namespace
+
+uint32_t RunFacts::pass_at(uint32_t event) const {
+  const std::vector<Pass>& passes = structure.passes;
+  const auto behind = std::upper_bound(passes.begin(), passes.end(), event,
+                                       [](uint32_t at, const Pass& next) { return at < next.begin; });
+  return behind == passes.begin() ? kNoPass : static_cast<uint32_t>(behind - passes.begin() - 1);
+}
+
+bool RunFacts::kept_graph(uint32_t index) const { return is_graph(rests[index].kept_stacks, rests[index].stacks); }
+
+bool matters(const RunFacts& facts, int64_t bytes) {
+  constexpr double kAlone = 0.15;     // of what was wanted
+  constexpr double kDecisive = 0.03;  // where it would have fitted without them
+  return facts.share(bytes) >= kAlone ||
+         (facts.failed() && facts.fits_without(bytes) && facts.share(bytes) >= kDecisive);
+}
 
 RunFacts find_run_facts(const Snapshot& snapshot, const Diagnosis& diagnosis) {
   return FactFinder(snapshot, diagnosis).run();

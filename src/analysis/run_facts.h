@@ -18,11 +18,12 @@ namespace oomscope {
 struct PassRest {
   int64_t bytes = 0;
   int64_t blocks = 0;
-  int64_t inner_bytes = 0;   // of them, born inside of modules
-  uint32_t inner_stacks = 0; // distinct stacks of those
-  uint32_t stacks = 0;       // distinct stacks of all requests of its forward
-  int64_t kept_bytes = 0;    // live when its forward ended: the graph, if it has one
-  int64_t head_bytes = 0;    // its first requests: how large its input was
+  int64_t inner_bytes = 0;      // of them, born inside of modules
+  uint32_t inner_stacks = 0;    // distinct stacks of those
+  uint32_t stacks = 0;          // distinct stacks of all requests of its forward
+  int64_t kept_bytes = 0;       // live when its forward ended: the graph, if it has one
+  uint32_t kept_stacks = 0;     // distinct stacks of those
+  int64_t head_bytes = 0;       // its first requests: how large its input was
   uint32_t freed_by = kNoPass;  // the pass in whose backward its largest block died
 };
 
@@ -35,8 +36,8 @@ struct Growth {
   int64_t of = 0;      // passes from that line
   int64_t bytes = 0;
   int64_t blocks = 0;
-  bool with_graph = false;    // what is left comes from all over the model: a graph; else outputs
-  StackId call = StackId::none;  // a stack of the first
+  bool with_graph = false;          // what is left comes from all over the model: a graph; else outputs
+  StackId call = StackId::none;     // a stack of the first
   StackId largest = StackId::none;  // stack of the largest block that is left
 };
 
@@ -64,18 +65,18 @@ struct RunFacts {
   std::vector<AllocationCategory> categories;
   CategorySums sums;  // at the instant
 
-  uint32_t basis = 0;  // the failure; where nothing failed, the end of work
+  uint32_t basis = 0;                  // the failure; where nothing failed, the end of work
   std::vector<uint32_t> live;          // allocations live at the basis, in order of birth
   std::vector<uint32_t> live_at_peak;  // at the instant; the same after a failure
   int64_t live_bytes = 0;              // requested, at the basis
   int64_t peak_bytes = 0;              // requested, at the instant
   Phase phase = Phase::unknown;        // at the instant
   int step = 1;
-  uint32_t pass = kNoPass;             // the pass under way at the instant
-  std::vector<PassRest> rests;         // by pass
-  std::vector<Growth> growths;         // most bytes first
+  uint32_t pass = kNoPass;      // the pass under way at the instant
+  std::vector<PassRest> rests;  // by pass
+  std::vector<Growth> growths;  // most bytes first
   std::vector<SurvivedFailure> survived;
-  std::vector<StackGroup> groups;      // of live, most bytes first
+  std::vector<StackGroup> groups;  // of live, most bytes first
 
   [[nodiscard]] const Timeline& timeline() const { return diagnosis->verification->timeline; }
   [[nodiscard]] const Trace& trace() const { return timeline().trace(); }
@@ -92,11 +93,23 @@ struct RunFacts {
   [[nodiscard]] bool fits_without(int64_t bytes) const {
     return bytes > 0 && wanted() - bytes <= diagnosis->capacity.low_bytes;
   }
+  // The pass that was under way at an event, or the last before it; kNoPass before the first.
+  [[nodiscard]] uint32_t pass_at(uint32_t event) const;
+  // What stays from step to step: parameters, gradients, optimizer state, workspaces.
+  [[nodiscard]] int64_t persistent_bytes() const {
+    return bytes_at(Category::parameter) + bytes_at(Category::gradient) + bytes_at(Category::optimizer_state) +
+           bytes_at(Category::workspace) + bytes_at(Category::communication) + bytes_at(Category::graph_pool);
+  }
+  // Did the forward of a pass keep blocks of many places of the model, as a graph does?
+  [[nodiscard]] bool kept_graph(uint32_t index) const;
   // Matters `bytes` here at all? A share of what was wanted.
   [[nodiscard]] double share(int64_t bytes) const {
     return wanted() == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(wanted());
   }
 };
+
+// Enough of the failure, or of the peak, to be its cause: it would have fitted without, or they are a good share.
+[[nodiscard]] bool matters(const RunFacts& facts, int64_t bytes);
 
 [[nodiscard]] RunFacts find_run_facts(const Snapshot& snapshot, const Diagnosis& diagnosis);
 

@@ -105,9 +105,8 @@ class StateView {
       row.bytes = sums.at[i];
       row.most_bytes = sums.most[i];
       row.most_at = sums.most_at[i];
-      const auto largest = std::max_element(reasons[i].begin(), reasons[i].end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      });
+      const auto largest = std::max_element(reasons[i].begin(), reasons[i].end(),
+                                            [](const auto& a, const auto& b) { return a.second < b.second; });
       row.reason = name_of(largest->first.first);
       row.confidence = largest->first.second;
       shown_.rows.push_back(std::move(row));

@@ -65,9 +65,9 @@ struct Shown {
   std::string at;  // "peak, event 4,711 of 71,803"
   uint32_t event = 0;
   ShowTotals totals;
-  std::vector<ShowRow> rows;            // by bytes, descending; sum to totals.active
+  std::vector<ShowRow> rows;                // by bytes, descending; sum to totals.active
   std::optional<ShownStructure> structure;  // by category
-  std::vector<double> allocated_curve;  // up to 512 points, each the maximum of its share of events
+  std::vector<double> allocated_curve;      // up to 512 points, each the maximum of its share of events
   Caveats caveats;
 };
 

@@ -27,6 +27,7 @@ struct RawOptions {
   std::string top;
   std::string stats;
   std::string language;
+  bool no_sweep = false;
   bool sweep = false;
   bool smallest_cap = false;
 };

@@ -32,6 +32,7 @@ struct WhyArguments {
   std::string rules;
   std::optional<GpuMemory> gpu;      // the whole card
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
+  bool no_sweep = false;             // leave the replays under other settings out
   Language language = Language::english;
 };
 

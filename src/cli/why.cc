@@ -1,7 +1,10 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
+#include "analysis/rules/ranking.h"
+#include "analysis/run_facts.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
+#include "report/findings_document.h"
 #include "report/why_document.h"
 
 namespace oomscope {
@@ -13,6 +16,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   }
   options.why.evidence = raw.evidence;
   options.why.rules = raw.rules;
+  options.why.no_sweep = raw.no_sweep;
   OOM_TRY([[maybe_unused]] const Done device, read_device(raw.device, options.why.device));
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, options.why.cap_bytes));
   OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, options.why.language));
@@ -33,11 +37,19 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
   OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, why));
-  for (Section& section : diagnosis_sections(diagnosis, arguments.language)) output.add(std::move(section));
-  OOM_TRY(const Changes changes, find_changes(diagnosis, why));
+  const RunFacts facts = find_run_facts(snapshot, diagnosis);
+  const std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
+  for (Section& section : finding_sections(findings, arguments.language)) output.add(std::move(section));
+  for (Section& section : diagnosis_sections(diagnosis, arguments.language, !findings.empty())) {
+    output.add(std::move(section));
+  }
+  Changes changes;
+  if (!arguments.no_sweep) {
+    OOM_TRY(changes, find_changes(diagnosis, why));
+  }
   for (Section& section : changes_sections(diagnosis, changes, path, arguments.language))
     output.add(std::move(section));
-  output.payload() = why_payload(diagnosis, changes, path);
+  output.payload() = why_payload(diagnosis, changes, findings, path);
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return Done{};
 }
@@ -71,6 +83,7 @@ Command why_command() {
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
+                  {"--no-sweep", "", "do not replay other settings: the cause alone", &RawOptions::no_sweep},
                   {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
                    &RawOptions::language}},
       .finish = finish,

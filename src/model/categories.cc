@@ -236,8 +236,8 @@ class Categorizer {
   // A checkpoint holds each parameter once, then the optimizer's state.
   [[nodiscard]] AllocationCategory from_file(const Allocation& allocation) {
     const int64_t nth = ++read_sizes_[allocation.requested];
-    const int64_t parameters = std::max(count_of(model_sizes_, allocation.requested),
-                                        count_of(gradient_sizes_, allocation.requested));
+    const int64_t parameters =
+        std::max(count_of(model_sizes_, allocation.requested), count_of(gradient_sizes_, allocation.requested));
     if (parameters > 0 && nth > parameters) {
       return is(Category::optimizer_state, CategoryReason::file_frames, Sure::medium);
     }
@@ -403,8 +403,8 @@ class Categorizer {
   const Trace& trace_;
   const Structure& structure_;
   std::vector<AllocationCategory> out_;
-  uint32_t end_of_work_ = 0;  // event: the last request, or where the last span begins
-  std::vector<StackHistory> histories_;  // by StackId
+  uint32_t end_of_work_ = 0;                             // event: the last request, or where the last span begins
+  std::vector<StackHistory> histories_;                  // by StackId
   std::unordered_map<int64_t, int64_t> gradient_sizes_;  // of one step: size -> how many
   std::unordered_map<int64_t, int64_t> model_sizes_;     // born where modules are made or moved
   std::unordered_map<int64_t, int64_t> state_sizes_;     // born in optimizer steps and kept

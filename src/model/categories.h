@@ -73,8 +73,8 @@ using CategoryBytes = std::array<int64_t, kCategories>;
 // Bytes by category as requested, live or awaiting another stream. What the blocks are larger than that is counted
 // apart, so that at + rounding_at are the active bytes.
 struct CategorySums {
-  CategoryBytes at{};    // right after `event`
-  CategoryBytes most{};  // the most of each that was ever live
+  CategoryBytes at{};                           // right after `event`
+  CategoryBytes most{};                         // the most of each that was ever live
   std::array<uint32_t, kCategories> most_at{};  // event of it
   int64_t rounding_at = 0;
   int64_t rounding_most = 0;

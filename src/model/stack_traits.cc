@@ -82,9 +82,9 @@ File file_of(std::string_view path) {
 }
 
 bool is_loss_function(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kEnds = {"_loss",          "_cross_entropy", "cross_entropy_with_logits",
-                                                     "ForCausalLMLoss", "_divergence",    "LossFn",
-                                                     "loss_fn",        "compute_loss_from_logits", "loss_function"};
+  constexpr std::array<std::string_view, 9> kEnds = {
+      "_loss",  "_cross_entropy", "cross_entropy_with_logits", "ForCausalLMLoss", "_divergence",
+      "LossFn", "loss_fn",        "compute_loss_from_logits",  "loss_function"};
   if (is_any(name, {"cross_entropy", "nll_loss", "mse_loss", "l1_loss", "kl_div", "binary_cross_entropy",
                     "binary_cross_entropy_with_logits", "ctc_loss", "loss", "criterion"})) {
     return true;

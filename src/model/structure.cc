@@ -170,8 +170,8 @@ class StructureFinder {
 
   // The same model called from another line: validation behind training, say.
   [[nodiscard]] bool begins_new_call(uint8_t phase, const StackTraits& traits) const {
-    return phase == raw(Phase::forward) && !raw_.empty() && raw_.back().caller != 0 &&
-           traits.has(Trait::module_call) && raw_.back().caller != traits.caller;
+    return phase == raw(Phase::forward) && !raw_.empty() && raw_.back().caller != 0 && traits.has(Trait::module_call) &&
+           raw_.back().caller != traits.caller;
   }
 
   void make_spans() {

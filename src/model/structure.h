@@ -23,8 +23,8 @@ struct Span {
   Phase phase = Phase::unknown;
   uint32_t begin = 0;
   uint32_t end = 0;
-  uint32_t pass = kNoPass;  // forward, loss and backward belong to a pass
-  int step = 1;             // 1 until the first optimizer step has ended
+  uint32_t pass = kNoPass;      // forward, loss and backward belong to a pass
+  int step = 1;                 // 1 until the first optimizer step has ended
   bool outside_modules = true;  // no request of it came from inside a module
 };
 
@@ -34,7 +34,7 @@ struct Pass {
   uint32_t forward_end = 0;  // the loss included
   uint32_t end = 0;          // of backward, or forward_end
   bool has_backward = false;
-  uint32_t caller = 0;       // StackTraits::caller: from where the model was called
+  uint32_t caller = 0;  // StackTraits::caller: from where the model was called
   StackId first_stack = StackId::none;
   int step = 1;
   bool says_evaluation = false;  // a function on the way says evaluate, validate, predict

@@ -100,14 +100,14 @@ Table categories_table(const Shown& shown) {
   int64_t blocks = 0;
   for (const ShowRow& row : shown.rows) {
     blocks += row.count;
-    table.rows.push_back(Row{.cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active),
-                                       format_count(row.count), row.key, format_mib(row.most_bytes),
-                                       std::string(name_of(row.confidence)), std::string(row.reason)},
-                             .style = row.bytes == 0 ? Style::dim : Style::plain});
+    table.rows.push_back(Row{
+        .cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active), format_count(row.count),
+                  row.key, format_mib(row.most_bytes), std::string(name_of(row.confidence)), std::string(row.reason)},
+        .style = row.bytes == 0 ? Style::dim : Style::plain});
   }
   table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), "live"}, .style = Style::bold};
   const ShownStructure& structure = *shown.structure;
-  table.note = fmt::format("{} optimizer steps and {} passes found (sure: {}); {} of requests have no Python frames", 
+  table.note = fmt::format("{} optimizer steps and {} passes found (sure: {}); {} of requests have no Python frames",
                            structure.steps, structure.passes, name_of(structure.confidence),
                            format_percent(structure.frameless_requests, std::max<int64_t>(structure.requests, 1)));
   if (structure.frameless_requests > 0) {

@@ -1,0 +1,51 @@
+// checkpoint-on-gpu: a checkpoint was read to the card beside the model that takes its values, and its tensors are
+// still there.
+#include "analysis/rules/causes.h"
+#include "analysis/rules/common.h"
+#include "base/bytes_text.h"
+
+namespace oomscope {
+namespace {
+
+// Parameters that modules made: without them the checkpoint is the model itself.
+int64_t bytes_of_model(const RunFacts& run) {
+  int64_t bytes = 0;
+  for (uint32_t id : run.live_at_peak) {
+    const StackTraits& traits = run.traits(id);
+    if (run.categories[id].category != Category::parameter) continue;
+    if (traits.role != StackRole::file_load) bytes += run.timeline().allocations[id].requested;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
+  if (facts.run == nullptr) return {};
+  const RunFacts& run = *facts.run;
+  int64_t bytes = 0;
+  int64_t blocks = 0;
+  StackId stack = StackId::none;
+  for (uint32_t id : run.live_at_peak) {
+    if (run.traits(id).role != StackRole::file_load) continue;
+    const Allocation& allocation = run.timeline().allocations[id];
+    bytes += allocation.requested;
+    blocks += 1;
+    stack = allocation.stack;
+  }
+  const bool reading = run.failed() && run.structure.traits(run.instant().stack).role == StackRole::file_load;
+  if (reading) stack = run.instant().stack;
+  if (bytes_of_model(run) * 3 < bytes || !(matters(run, bytes) || (reading && bytes_of_model(run) > 0))) return {};
+  if (bytes == 0 && !reading) return {};
+  Finding finding = finding_of(run, "checkpoint-on-gpu");
+  finding.bytes = bytes;
+  finding.claim = std::move(finding.claim).with("bytes", format_bytes(bytes)).with("site", site_of(run, stack));
+  finding.confidence = Confidence::high;
+  finding.because = because("read-from-file");
+  add_site(finding, run, "read-from-file", stack, bytes, blocks);
+  if (reading) finding.instant.phase = Phase::resume;
+  add_changes(finding, {"load-on-cpu", "delete-references"}, bytes);
+  return {finding};
+}
+
+}  // namespace oomscope

@@ -1,0 +1,63 @@
+#include "analysis/rules/common.h"
+
+#include "analysis/user_code.h"
+#include "base/bytes_text.h"
+
+namespace oomscope {
+
+Finding finding_of(const RunFacts& facts, std::string_view id) {
+  Finding finding;
+  finding.id = id;
+  finding.claim = Phrase{.key = "cause." + std::string(id) + ".claim"};
+  finding.instant = FindingInstant{
+      .phase = facts.phase, .event = facts.instant().event, .step = std::nullopt, .failed = facts.failed()};
+  if (!facts.structure.step_ends.empty() || facts.structure.trains) finding.instant.step = facts.step;
+  return finding;
+}
+
+void add_site(Finding& finding, const RunFacts& facts, std::string_view key, StackId stack, int64_t bytes,
+              int64_t blocks) {
+  const std::string site = site_of(facts, stack);
+  add_evidence(finding,
+               Phrase{.key = "cause.evidence." + std::string(key)}
+                   .with("bytes", format_bytes(bytes))
+                   .with("blocks", format_count(blocks))
+                   .with("site", site),
+               std::nullopt, bytes, site);
+}
+
+void add_evidence(Finding& finding, Phrase text, std::optional<uint32_t> event, std::optional<int64_t> bytes,
+                  std::string site) {
+  finding.evidence.push_back(FindingEvidence{
+      .text = std::move(text), .event = event, .site = std::move(site), .bytes = bytes, .log_line = std::nullopt});
+}
+
+Phrase because(std::string_view key) { return Phrase{.key = "cause.because." + std::string(key)}; }
+
+Phrase surer(std::string_view key) { return Phrase{.key = "cause.surer." + std::string(key)}; }
+
+void add_changes(Finding& finding, std::initializer_list<std::string_view> remedies,
+                 std::optional<int64_t> saved_bytes) {
+  for (std::string_view remedy : remedies) {
+    Change change{.remedy = std::string(remedy),
+                  .text = Phrase{.key = "remedy." + std::string(remedy) + ".text"},
+                  .commands = {},
+                  .predicted = std::nullopt};
+    if (saved_bytes && finding.changes.empty()) {
+      Predicted predicted;
+      predicted.saved_bytes = saved_bytes;
+      predicted.source = Phrase{.key = "cause.predicted.arithmetic"};
+      change.predicted = std::move(predicted);
+    }
+    finding.changes.push_back(std::move(change));
+  }
+}
+
+std::string call_site(const RunFacts& facts, StackId stack) {
+  std::string text = call_text(*facts.snapshot, stack);
+  return text.empty() ? site_of(facts, stack) : text;
+}
+
+std::string site_of(const RunFacts& facts, StackId stack) { return site_text(*facts.snapshot, stack); }
+
+}  // namespace oomscope
