@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -52,7 +53,7 @@ def healthy(data, labels):
         if not json.loads(result.read_text()).get("ok", True) or name.startswith(("oom/", "capfail/", "gallery/")):
             continue
         workload = name.split("/")[0]
-        cases.append((name, folder, FAULTY.get(workload, {"none"}), "-"))
+        cases.append((name, folder / "snapshot.pickle.zst", FAULTY.get(workload, {"none"}), "-"))
     return cases
 
 
@@ -68,10 +69,8 @@ def main():
     arguments = parser.parse_args()
     groups = {}
     if arguments.staged:
-        ids = json.loads(subprocess.run(
-            [sys.executable, "-c", "import json,re,sys; print(json.dumps(re.findall(r'Cause\\{\"([a-z-]+)', sys.stdin.read())))"],
-            input=(pathlib.Path(__file__).parent.parent / "src/analysis/rules/table.cc").read_text(),
-            capture_output=True, text=True, check=True).stdout)
+        table = pathlib.Path(__file__).parent.parent / "src/analysis/rules/table.cc"
+        ids = re.findall(r'Cause\{"([a-z-]+)', table.read_text())
         cases = []
         for path in sorted(arguments.staged.glob("*.pickle*")):
             stem = path.name.split(".")[0].replace("_", "-")

@@ -8,13 +8,15 @@
 namespace oomscope {
 namespace {
 
-// A graph leaves blocks of many places of the model: at least so many, and so large a share of the places that a
-// forward asks from.
+// A graph keeps blocks of many places of the model: so large a share of the places that a forward asks from, and at
+// least so many; fewer do in a small model, where what the first operation made is among them.
 constexpr uint32_t kGraphStacks = 3;
+constexpr uint32_t kGraphStacksWithHead = 2;
 constexpr double kGraphShare = 0.3;
-constexpr int kHeadRequests = 3;
 
-bool is_graph(uint32_t kept, uint32_t all) { return kept >= kGraphStacks && kept >= kGraphShare * all; }
+bool is_graph(uint32_t kept, uint32_t all, bool keeps_head) {
+  return kept >= (keeps_head ? kGraphStacksWithHead : kGraphStacks) && kept >= kGraphShare * all;
+}
 
 class FactFinder {
  public:
@@ -91,7 +93,7 @@ class FactFinder {
   void watch_passes() {
     std::vector<uint32_t> seen_in(structure().stacks.size(), kNoPass);
     std::vector<uint32_t> kept_in(structure().stacks.size(), kNoPass);
-    std::vector<int> requests(structure().passes.size(), 0);
+    std::vector<uint32_t> requests(structure().passes.size(), 0);
     std::vector<int64_t> largest(structure().passes.size(), 0);
     for (const Allocation& allocation : timeline_.allocations) {
       if (allocation.begin == kNoEvent) continue;
@@ -101,9 +103,11 @@ class FactFinder {
       uint32_t& seen = seen_in[static_cast<uint32_t>(allocation.stack)];
       if (seen != span.pass) rest.stacks += 1;
       seen = span.pass;
-      if (requests[span.pass]++ < kHeadRequests) rest.head_bytes += allocation.requested;
-      const Pass& pass = structure().passes[span.pass];
-      if (allocation.free_requested < pass.forward_end) continue;
+      const size_t nth = requests[span.pass]++;
+      if (nth < rest.head.size()) rest.head[nth] = {allocation.stack, allocation.requested};
+      // What a failure's unwinding frees was kept until then.
+      const uint32_t end = std::min(structure().passes[span.pass].forward_end, out_.basis);
+      if (allocation.free_requested < end) continue;
       rest.kept_bytes += allocation.requested;
       uint32_t& kept = kept_in[static_cast<uint32_t>(allocation.stack)];
       if (kept != span.pass) rest.kept_stacks += 1;
@@ -139,6 +143,7 @@ class FactFinder {
       rest.blocks += 1;
       if (!out_.traits(id).has(Trait::module_call)) continue;
       rest.inner_bytes += allocation.requested;
+      rest.keeps_head = rest.keeps_head || allocation.stack == structure().passes[pass].first_stack;
       const uint64_t key = (uint64_t{pass} << 32) | static_cast<uint32_t>(allocation.stack);
       if (seen.insert(key).second) rest.inner_stacks += 1;
     }
@@ -187,7 +192,7 @@ class FactFinder {
       growth.passes += 1;
       growth.bytes += rest.bytes;
       growth.blocks += rest.blocks;
-      growth.with_graph = is_graph(rest.inner_stacks, rest.stacks);
+      growth.with_graph = is_graph(rest.inner_stacks, rest.stacks, rest.keeps_head);
     }
     for (auto& [caller, growth] : by_caller) {
       const auto found = usual.find(caller);
@@ -263,7 +268,37 @@ uint32_t RunFacts::pass_at(uint32_t event) const {
   return behind == passes.begin() ? kNoPass : static_cast<uint32_t>(behind - passes.begin() - 1);
 }
 
-bool RunFacts::kept_graph(uint32_t index) const { return is_graph(rests[index].kept_stacks, rests[index].stacks); }
+bool RunFacts::kept_graph(uint32_t index) const {
+  return is_graph(rests[index].kept_stacks, rests[index].stacks, false);
+}
+
+RunFacts::Larger RunFacts::larger_than_before(uint32_t index) const {
+  constexpr int64_t kTooSmall = 64 << 10;
+  Larger out;
+  for (size_t nth = 0; nth < rests[index].head.size(); ++nth) {
+    const PassRest::Request& now = rests[index].head[nth];
+    int64_t before = 0;
+    int64_t same = 0;
+    for (uint32_t p = 0; p < index; ++p) {
+      const PassRest::Request& earlier = rests[p].head[nth];
+      const bool is_same = earlier.bytes > 0 && inner_frame(earlier.stack) == inner_frame(now.stack);
+      if (!is_same) continue;
+      before = std::max(before, earlier.bytes);
+      same += 1;
+    }
+    if (before == 0 || now.bytes < kTooSmall) continue;
+    const double ratio = static_cast<double>(now.bytes) / static_cast<double>(before);
+    if (ratio > out.ratio) out = Larger{.ratio = ratio, .now = now.bytes, .before = before, .passes = same};
+  }
+  return out;
+}
+
+// The same operation may be reached from another line of the program.
+uint32_t RunFacts::inner_frame(StackId stack) const {
+  const StackTable& stacks = snapshot->stacks;
+  const uint32_t at = static_cast<uint32_t>(stack);
+  return stacks.starts[at] < stacks.starts[at + 1] ? stacks.frame_ids[stacks.starts[at]] + 1 : 0;
+}
 
 bool matters(const RunFacts& facts, int64_t bytes) {
   constexpr double kAlone = 0.15;     // of what was wanted

@@ -4,6 +4,7 @@
 // Built once for a `why`; linear in events.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,12 +19,17 @@ namespace oomscope {
 struct PassRest {
   int64_t bytes = 0;
   int64_t blocks = 0;
-  int64_t inner_bytes = 0;      // of them, born inside of modules
-  uint32_t inner_stacks = 0;    // distinct stacks of those
-  uint32_t stacks = 0;          // distinct stacks of all requests of its forward
-  int64_t kept_bytes = 0;       // live when its forward ended: the graph, if it has one
-  uint32_t kept_stacks = 0;     // distinct stacks of those
-  int64_t head_bytes = 0;       // its first requests: how large its input was
+  int64_t inner_bytes = 0;    // of them, born inside of modules
+  uint32_t inner_stacks = 0;  // distinct stacks of those
+  bool keeps_head = false;    // what its first operation made is among them: results come from the last
+  uint32_t stacks = 0;        // distinct stacks of all requests of its forward
+  int64_t kept_bytes = 0;     // live when its forward ended: the graph, if it has one
+  uint32_t kept_stacks = 0;   // distinct stacks of those
+  struct Request {
+    StackId stack = StackId::none;
+    int64_t bytes = 0;
+  };
+  std::array<Request, 3> head;  // its first requests: how large its input was
   uint32_t freed_by = kNoPass;  // the pass in whose backward its largest block died
 };
 
@@ -100,6 +106,17 @@ struct RunFacts {
     return bytes_at(Category::parameter) + bytes_at(Category::gradient) + bytes_at(Category::optimizer_state) +
            bytes_at(Category::workspace) + bytes_at(Category::communication) + bytes_at(Category::graph_pool);
   }
+  // By how much the first requests of a pass are larger than the same requests of each of `others`: the largest of the
+  // ratios to the largest. 0 where none has the same.
+  struct Larger {
+    double ratio = 0;
+    int64_t now = 0;
+    int64_t before = 0;
+    int64_t passes = 0;  // with the same first requests
+  };
+  [[nodiscard]] Larger larger_than_before(uint32_t index) const;
+  // Its innermost frame, counted from 1; 0 without frames.
+  [[nodiscard]] uint32_t inner_frame(StackId stack) const;
   // Did the forward of a pass keep blocks of many places of the model, as a graph does?
   [[nodiscard]] bool kept_graph(uint32_t index) const;
   // Matters `bytes` here at all? A share of what was wanted.

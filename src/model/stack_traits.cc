@@ -254,7 +254,9 @@ class TraitTable {
     const uint32_t from = outermost_call == end ? begin : outermost_call + 1;
     for (uint32_t i = from; i < end; ++i) {
       const uint32_t frame = stacks.frame_ids[i];
-      if ((frames_[frame] & bit(Trait::python)) != 0) out.caller = mixed(out.caller, frame + 1);
+      if ((frames_[frame] & bit(Trait::python)) == 0) continue;
+      if (out.call == 0) out.call = frame + 1;
+      out.caller = mixed(out.caller, frame + 1);
     }
     return out;
   }

@@ -61,6 +61,7 @@ struct StackTraits {
   uint32_t seen = 0;  // Trait bits
   StackRole role = StackRole::none;
   uint32_t caller = 0;     // hash of the frames outside the outermost module call: from where a model was called
+  uint32_t call = 0;       // the innermost of those frames, counted from 1: the line that calls the model
   uint32_t attention = 0;  // hash of the innermost function that says attention, or 0
   [[nodiscard]] bool has(Trait trait) const { return (seen & static_cast<uint32_t>(trait)) != 0; }
 };

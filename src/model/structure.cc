@@ -334,6 +334,7 @@ class StructureFinder {
                                .end = out_.spans[span].end,
                                .has_backward = false,
                                .caller = first.caller,
+                               .call = out_.traits(first.first_stack).call,
                                .first_stack = first.first_stack,
                                .step = 1,
                                .says_evaluation = out_.traits(first.first_stack).has(Trait::evaluation)});

@@ -35,6 +35,7 @@ struct Pass {
   uint32_t end = 0;          // of backward, or forward_end
   bool has_backward = false;
   uint32_t caller = 0;  // StackTraits::caller: from where the model was called
+  uint32_t call = 0;    // StackTraits::call: the line alone
   StackId first_stack = StackId::none;
   int step = 1;
   bool says_evaluation = false;  // a function on the way says evaluate, validate, predict

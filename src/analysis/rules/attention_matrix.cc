@@ -96,7 +96,7 @@ std::vector<Finding> find_attention_matrix(const CaseFacts& facts) {
   if (static_cast<double>(scores.live_bytes) < kShare * passing) return {};
   Finding finding = finding_of(run, "attention-matrix");
   finding.bytes = scores.live_bytes;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("bytes", format_bytes(scores.live_bytes))
                       .with("blocks", format_count(scores.blocks))
                       .with("size", format_bytes(scores.size))

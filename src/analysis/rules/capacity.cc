@@ -36,7 +36,7 @@ std::vector<Finding> find_capacity(const CaseFacts& facts) {
   Finding finding = finding_of(run, id_of(run.diagnosis->kind));
   finding.bytes = run.wanted();
   const size_t releases = run.diagnosis->verification->replay->explicit_releases().size();
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("wanted", format_bytes(run.wanted()))
                       .with("capacity", format_bytes(run.diagnosis->capacity.high_bytes))
                       .with("request", format_bytes(run.request()))

@@ -35,11 +35,14 @@ std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
   }
   const bool reading = run.failed() && run.structure.traits(run.instant().stack).role == StackRole::file_load;
   if (reading) stack = run.instant().stack;
-  if (bytes_of_model(run) * 3 < bytes || !(matters(run, bytes) || (reading && bytes_of_model(run) > 0))) return {};
-  if (bytes == 0 && !reading) return {};
+  // A checkpoint with Adam's state is three times the model, and may hold averaged weights too.
+  constexpr int64_t kMostOfModel = 6;
+  const int64_t model = bytes_of_model(run);
+  if (model == 0 || model * kMostOfModel < bytes) return {};
+  if (!reading && !matters(run, bytes)) return {};
   Finding finding = finding_of(run, "checkpoint-on-gpu");
   finding.bytes = bytes;
-  finding.claim = std::move(finding.claim).with("bytes", format_bytes(bytes)).with("site", site_of(run, stack));
+  finding.claim = claim_of(finding).with("bytes", format_bytes(bytes)).with("site", site_of(run, stack));
   finding.confidence = Confidence::high;
   finding.because = because("read-from-file");
   add_site(finding, run, "read-from-file", stack, bytes, blocks);

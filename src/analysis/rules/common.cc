@@ -8,12 +8,13 @@ namespace oomscope {
 Finding finding_of(const RunFacts& facts, std::string_view id) {
   Finding finding;
   finding.id = id;
-  finding.claim = Phrase{.key = "cause." + std::string(id) + ".claim"};
   finding.instant = FindingInstant{
       .phase = facts.phase, .event = facts.instant().event, .step = std::nullopt, .failed = facts.failed()};
   if (!facts.structure.step_ends.empty() || facts.structure.trains) finding.instant.step = facts.step;
   return finding;
 }
+
+Phrase claim_of(const Finding& finding) { return Phrase{.key = "cause." + finding.id + ".claim"}; }
 
 void add_site(Finding& finding, const RunFacts& facts, std::string_view key, StackId stack, int64_t bytes,
               int64_t blocks) {

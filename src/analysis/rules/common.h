@@ -10,8 +10,11 @@
 
 namespace oomscope {
 
-// A finding about the instant of the run: id, claim "cause.ID.claim", instant. The rule fills the claim's values.
+// A finding about the instant of the run: id and instant.
 [[nodiscard]] Finding finding_of(const RunFacts& facts, std::string_view id);
+
+// "cause.ID.claim", whose values the rule gives.
+[[nodiscard]] Phrase claim_of(const Finding& finding);
 
 // Evidence "cause.evidence.KEY" about blocks of one place: {bytes}, {blocks} and {site} are filled in.
 void add_site(Finding& finding, const RunFacts& facts, std::string_view key, StackId stack, int64_t bytes,

@@ -86,7 +86,7 @@ std::vector<Finding> find_copy_of_weights(const CaseFacts& facts) {
   const StackId stack = copying || first == nullptr ? run.instant().stack : first->stack;
   Finding finding = finding_of(run, "copy-of-weights");
   finding.bytes = bytes;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("bytes", format_bytes(bytes))
                       .with("weights", format_bytes(weights.bytes))
                       .with("site", site_of(run, stack));

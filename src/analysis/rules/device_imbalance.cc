@@ -34,7 +34,7 @@ std::vector<Finding> find_device_imbalance(const CaseFacts& facts) {
   if (!uneven || (stack == StackId::none && others.size() < 2)) return {};
   Finding finding = finding_of(run, "device-imbalance");
   finding.bytes = surplus;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("device", std::to_string(run.timeline().device))
                       .with("bytes", format_bytes(surplus))
                       .with("median", format_bytes(median));

@@ -21,7 +21,7 @@ std::vector<Finding> find_exception_holds_tensors(const CaseFacts& facts) {
                        [](const SurvivedFailure& a, const SurvivedFailure& b) { return a.held_bytes < b.held_bytes; });
   Finding finding = finding_of(run, "exception-holds-tensors");
   finding.bytes = held;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("bytes", format_bytes(held))
                       .with("event", format_count(largest->event))
                       .with("site", call_site(run, run.trace().stack[largest->event]));

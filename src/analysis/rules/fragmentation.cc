@@ -12,7 +12,7 @@ std::vector<Finding> find_fragmentation(const CaseFacts& facts) {
   const int64_t free = run.instant().reserved_bytes - run.instant().active_bytes;
   Finding finding = finding_of(run, "fragmentation");
   finding.bytes = free;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("request", format_bytes(run.request()))
                       .with("free", format_bytes(free))
                       .with("pieces", format_count(space.usable_pieces))

@@ -13,8 +13,9 @@ namespace {
 struct Callers {
   bool trained_elsewhere = false;
   bool trained_here = false;
-  int64_t earlier = 0;       // passes from this line before
-  int64_t earlier_kept = 0;  // of them, those that kept a graph
+  bool trained_by_line = false;  // the same line, reached from elsewhere
+  int64_t earlier = 0;           // passes from this line before
+  int64_t earlier_kept = 0;      // of them, those that kept a graph
 };
 
 Callers callers_before(const RunFacts& run, uint32_t pass) {
@@ -23,6 +24,8 @@ Callers callers_before(const RunFacts& run, uint32_t pass) {
   for (uint32_t p = 0; p < pass; ++p) {
     const Pass& earlier = run.structure.passes[p];
     const bool here = earlier.caller == caller;
+    const bool same_line = earlier.call == run.structure.passes[pass].call;
+    callers.trained_by_line = callers.trained_by_line || (earlier.has_backward && same_line);
     if (earlier.has_backward) (here ? callers.trained_here : callers.trained_elsewhere) = true;
     if (!here) continue;
     callers.earlier += 1;
@@ -52,10 +55,12 @@ std::vector<Finding> find_grad_in_evaluation(const CaseFacts& facts) {
   if (!run.failed() && !callers.trained_elsewhere) return {};
   Finding finding = finding_of(run, "grad-in-evaluation");
   finding.bytes = rest.kept_bytes;
-  finding.claim = std::move(finding.claim)
-                      .with("bytes", format_bytes(rest.kept_bytes))
-                      .with("site", call_site(run, pass.first_stack));
-  finding.confidence = certain || pass.says_evaluation ? Confidence::high : Confidence::medium;
+  finding.claim =
+      claim_of(finding).with("bytes", format_bytes(rest.kept_bytes)).with("site", call_site(run, pass.first_stack));
+  // A training step may be called from two places: then that no backward has come yet says little.
+  finding.confidence = certain || pass.says_evaluation ? Confidence::high
+                       : callers.trained_by_line       ? Confidence::low
+                                                       : Confidence::medium;
   finding.because = because(certain ? "no-backward-after-earlier" : "no-backward-from-here");
   if (!certain) finding.surer = surer("mark-evaluation");
   finding.instant.phase = Phase::evaluation;

@@ -27,7 +27,7 @@ std::vector<Finding> find_graph_kept(const CaseFacts& facts) {
     const Pass& first = run.structure.passes[growth.first_pass];
     Finding finding = finding_of(run, "graph-kept");
     finding.bytes = growth.bytes;
-    finding.claim = std::move(finding.claim)
+    finding.claim = claim_of(finding)
                         .with("passes", format_count(growth.passes))
                         .with("bytes", format_bytes(growth.bytes))
                         .with("each", format_bytes(each))

@@ -28,8 +28,8 @@ std::vector<Finding> find_growing_sizes(const CaseFacts& facts) {
                              : verification.replay->peak_reserved().bytes - verification.replay->peak_allocated().bytes;
   const int64_t reserved = run.failed() ? run.instant().reserved_bytes : verification.replay->peak_reserved().bytes;
   constexpr double kShare = 0.3;
-  if (static_cast<double>(unused) < kShare * static_cast<double>(reserved) || (!run.failed() && retries == 0))
-    return {};
+  const bool leaves = static_cast<double>(unused) >= kShare * static_cast<double>(reserved);
+  if (!run.failed() && (retries == 0 || !leaves)) return {};
   std::vector<Series> all(run.structure.stacks.size());
   for (const Allocation& allocation : run.timeline().allocations) {
     constexpr int64_t kLarge = 1 << 20;  // small blocks have a pool of their own
@@ -48,15 +48,20 @@ std::vector<Finding> find_growing_sizes(const CaseFacts& facts) {
     const bool grows = series.rises >= kRises && series.falls * 20 <= series.requests;
     if (grows && (best == nullptr || series.rise_bytes > best->rise_bytes)) best = &series;
   }
-  if (best == nullptr || best->rise_bytes < unused / 2) return {};
+  if (best == nullptr) return {};
   const StackId stack = static_cast<StackId>(best - all.data());
+  // Either what it left behind lies unused, or it has grown to be most of what is live.
+  int64_t live = run.instant().stack == stack ? run.request() : 0;
+  for (const StackGroup& group : run.groups) live += group.stack == stack ? group.bytes : 0;
+  if (!(leaves && best->rise_bytes >= unused / 2) && run.share(live) < 0.5) return {};
   Finding finding = finding_of(run, "growing-sizes");
-  finding.bytes = unused;
-  finding.claim = std::move(finding.claim)
+  finding.bytes = std::max(unused, live);
+  finding.claim = claim_of(finding)
                       .with("site", site_of(run, stack))
                       .with("first", format_bytes(best->first))
                       .with("last", format_bytes(best->last))
                       .with("rises", format_count(best->rises))
+                      .with("live", format_bytes(live))
                       .with("unused", format_bytes(unused));
   finding.confidence = Confidence::high;
   finding.because = because("sizes-rise");

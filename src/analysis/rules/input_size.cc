@@ -54,7 +54,7 @@ std::vector<Finding> find_input_size(const CaseFacts& facts) {
   if (input.samples == 0 && input.bytes < kLargeSample) return {};
   Finding finding = finding_of(run, "input-size");
   finding.bytes = made;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("bytes", format_bytes(made))
                       .with("input", format_bytes(input.bytes))
                       .with("site", call_site(run, run.instant().stack));

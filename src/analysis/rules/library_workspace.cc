@@ -13,6 +13,9 @@ std::vector<Finding> find_library_workspace(const CaseFacts& facts) {
   const int64_t bytes = run.bytes_at(Category::workspace) + (asks ? run.request() : 0);
   constexpr double kShare = 0.25;
   if (run.share(bytes) < kShare) return {};
+  // Two of cuBLAS's, for forward and for backward, every job has.
+  constexpr int64_t kUsual = 2 * (int64_t{32} << 20);
+  if (bytes <= kUsual + kUsual / 2) return {};
   int64_t largest = 0;
   StackId stack = run.instant().stack;
   int64_t blocks = 0;
@@ -26,7 +29,7 @@ std::vector<Finding> find_library_workspace(const CaseFacts& facts) {
   }
   Finding finding = finding_of(run, "library-workspace");
   finding.bytes = bytes;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("bytes", format_bytes(bytes))
                       .with("blocks", format_count(blocks))
                       .with("site", site_of(run, stack));

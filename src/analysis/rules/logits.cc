@@ -58,7 +58,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
   if (static_cast<double>(bytes) < kShare * passing) return {};
   Finding finding = finding_of(run, "logits");
   finding.bytes = bytes;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("bytes", format_bytes(bytes))
                       .with("request", format_bytes(request))
                       .with("site", site_of(run, run.instant().stack));

@@ -15,7 +15,7 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
     if (run.sums.at[i] > run.sums.at[largest]) largest = i;
   }
   const Category category = static_cast<Category>(largest);
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("peak", format_bytes(run.peak_bytes))
                       .with("category", {Phrase{.key = "category." + std::string(name_of(category))}})
                       .with("bytes", format_bytes(run.sums.at[largest]));

@@ -21,9 +21,7 @@ bool made_state_before(const RunFacts& run, uint32_t event) {
 bool is_larger_pass(const RunFacts& run) {
   const uint32_t index = run.pass_at(run.instant().event);
   if (index == kNoPass) return false;
-  int64_t before = 0;
-  for (uint32_t p = 0; p < index; ++p) before = std::max(before, run.rests[p].head_bytes);
-  return run.rests[index].head_bytes > before;
+  return run.larger_than_before(index).ratio > 1.0;
 }
 
 StackId stack_of_state(const RunFacts& run) {

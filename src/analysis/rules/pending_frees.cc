@@ -31,7 +31,7 @@ std::vector<Finding> find_pending_frees(const CaseFacts& facts) {
   }
   Finding finding = finding_of(run, "pending-frees");
   finding.bytes = pending;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("bytes", format_bytes(pending))
                       .with("blocks", format_count(blocks))
                       .with("retries", format_count(retries))

@@ -36,7 +36,7 @@ std::vector<Finding> find_small_blocks_pin_segments(const CaseFacts& facts) {
   }
   Finding finding = finding_of(run, "small-blocks-pin-segments");
   finding.bytes = free;
-  finding.claim = std::move(finding.claim)
+  finding.claim = claim_of(finding)
                       .with("segments", format_count(segments))
                       .with("free", format_bytes(free))
                       .with("live", format_bytes(live))

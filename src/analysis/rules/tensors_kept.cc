@@ -24,7 +24,7 @@ std::vector<Finding> find_tensors_kept(const CaseFacts& facts) {
     const Pass& first = run.structure.passes[growth.first_pass];
     Finding finding = finding_of(run, "tensors-kept");
     finding.bytes = growth.bytes;
-    finding.claim = std::move(finding.claim)
+    finding.claim = claim_of(finding)
                         .with("passes", format_count(growth.passes))
                         .with("bytes", format_bytes(growth.bytes))
                         .with("each", format_bytes(each))
