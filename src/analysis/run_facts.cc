@@ -119,17 +119,7 @@ class FactFinder {
     }
   }
 
-  [[nodiscard]] bool is_left_by_pass(uint32_t id) const {
-    switch (out_.categories[id].category) {
-      case Category::parameter:
-      case Category::gradient:
-      case Category::optimizer_state:
-      case Category::workspace:
-      case Category::communication:
-      case Category::graph_pool: return false;
-      default: return true;
-    }
-  }
+  [[nodiscard]] bool is_left_by_pass(uint32_t id) const { return out_.is_left_by_pass(id); }
 
   void measure_rests() {
     std::unordered_set<uint64_t> seen;  // pass and stack
@@ -270,6 +260,18 @@ uint32_t RunFacts::pass_at(uint32_t event) const {
 
 bool RunFacts::kept_graph(uint32_t index) const {
   return is_graph(rests[index].kept_stacks, rests[index].stacks, false);
+}
+
+bool RunFacts::is_left_by_pass(uint32_t allocation) const {
+  switch (categories[allocation].category) {
+    case Category::parameter:
+    case Category::gradient:
+    case Category::optimizer_state:
+    case Category::workspace:
+    case Category::communication:
+    case Category::graph_pool: return false;
+    default: return true;
+  }
 }
 
 RunFacts::Larger RunFacts::larger_than_before(uint32_t index) const {

@@ -101,6 +101,8 @@ struct RunFacts {
   }
   // The pass that was under way at an event, or the last before it; kNoPass before the first.
   [[nodiscard]] uint32_t pass_at(uint32_t event) const;
+  // Belongs it to what a pass may leave behind, rather than to the model and its optimizer?
+  [[nodiscard]] bool is_left_by_pass(uint32_t allocation) const;
   // What stays from step to step: parameters, gradients, optimizer state, workspaces.
   [[nodiscard]] int64_t persistent_bytes() const {
     return bytes_at(Category::parameter) + bytes_at(Category::gradient) + bytes_at(Category::optimizer_state) +

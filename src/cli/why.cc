@@ -38,9 +38,10 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
   OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, why));
   const RunFacts facts = find_run_facts(snapshot, diagnosis);
-  const std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
+  std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
+  if (!arguments.no_sweep) try_first_change(findings, diagnosis);
   for (Section& section : finding_sections(findings, arguments.language)) output.add(std::move(section));
-  for (Section& section : diagnosis_sections(diagnosis, arguments.language, !findings.empty())) {
+  for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
     output.add(std::move(section));
   }
   Changes changes;

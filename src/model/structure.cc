@@ -143,6 +143,8 @@ class StructureFinder {
     if (traits.role == StackRole::none) {
       return out_.has_frames ? raw(Phase::backward) : current_ == kUnset ? raw(Phase::unknown) : after_frameless();
     }
+    // A state_dict is copied to be saved or kept; a module, whose tensors are Parameters, to go on with.
+    if (traits.role == StackRole::copy && !traits.has(Trait::parameter_copy)) return raw(Phase::saving);
     return phase_of_role(traits.role);
   }
 
@@ -215,7 +217,7 @@ class StructureFinder {
     if (computed && after != raw(Phase::forward) && (after == raw(Phase::backward) || out_.trains)) return Phase::loss;
     if (after == raw(Phase::forward)) return Phase::data_loading;
     if (before == raw(Phase::load)) return Phase::load;
-    if (saw_forward) return Phase::between_steps;
+    if (saw_forward && steps_) return Phase::between_steps;
     return Phase::unknown;
   }
 
@@ -223,6 +225,7 @@ class StructureFinder {
     for (const RawSpan& span : raw_) {
       const bool trains = span.phase == raw(Phase::optimizer_step) || span.phase == raw(Phase::backward);
       out_.trains = out_.trains || trains;
+      steps_ = steps_ || span.phase == raw(Phase::optimizer_step);
     }
     const uint32_t events = static_cast<uint32_t>(trace_.size_events());
     uint8_t before = kUnset;
@@ -407,6 +410,7 @@ class StructureFinder {
   std::vector<Mark> marks_;
   std::vector<int64_t> step_marks_;
   bool has_optimizer_marks_ = false;
+  bool steps_ = false;  // an optimizer step was seen
   size_t next_mark_ = 0;
   std::vector<uint8_t> open_;  // annotations that are open, the innermost last
   uint8_t current_ = kUnset;

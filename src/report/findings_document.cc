@@ -11,6 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kEvidenceShown = 2;
+constexpr size_t kOthersShown = 2;
 
 Section line(std::string text, Style style = Style::plain) {
   return Section{.body = Sentence{.text = std::move(text), .style = style, .indent_columns = 0}, .joined = true};
@@ -93,9 +94,13 @@ std::vector<Section> finding_sections(const std::vector<Finding>& findings, Lang
     if (change.predicted) text += effect_text(*change.predicted, language);
     sections.push_back(line(std::move(text), Style::green));
   }
-  for (size_t i = 1; i < findings.size(); ++i) {
+  // What else may be behind it; what is true of each failure is the sentence that follows.
+  size_t told = 0;
+  for (size_t i = 1; i < findings.size() && told < kOthersShown; ++i) {
     const Finding& other = findings[i];
-    sections.push_back(line(say(Phrase{.key = "finding.also"}.with("claim", {other.claim}), language)));
+    if (other.confidence == Confidence::low || is_plain_cause(other.id)) continue;
+    sections.push_back(line(say(Phrase{.key = "finding.also"}.with("claim", other.claim), language)));
+    told += 1;
   }
   return sections;
 }

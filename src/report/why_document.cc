@@ -304,9 +304,15 @@ Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<i
   return table;
 }
 
-std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, Language language, bool joins) {
-  return {Section{.body = Sentence{.text = say(diagnosis.sentence, language), .style = Style::bold}, .joined = joins},
-          joined(Section{.body = balance_table(diagnosis, language), .joined = true})};
+std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, const std::vector<Finding>& findings,
+                                        Language language) {
+  std::vector<Section> sections;
+  const std::string sentence = say(diagnosis.sentence, language);
+  if (findings.empty() || say(findings.front().claim, language) != sentence) {
+    sections.push_back(Section{.body = Sentence{.text = sentence, .style = Style::bold}, .joined = !findings.empty()});
+  }
+  sections.push_back(joined(Section{.body = balance_table(diagnosis, language), .joined = true}));
+  return sections;
 }
 
 std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes, const std::string& path,

@@ -10,9 +10,10 @@
 
 namespace oomscope {
 
-// Sentence and balance: ready before any replay of other settings. `joins`: no blank line before them.
-[[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, Language language,
-                                                      bool joins = false);
+// Sentence and balance, behind the findings: ready before any replay of other settings. Where the first finding has
+// said the sentence, it is not said again.
+[[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, const std::vector<Finding>& findings,
+                                                      Language language);
 // Changes, proof, trust, next step, then all settings, bounds, verdicts and caveats. `path` names the file in commands.
 [[nodiscard]] std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes,
                                                     const std::string& path, Language language);

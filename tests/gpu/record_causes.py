@@ -8,8 +8,8 @@ import copy, os, subprocess, sys, tempfile
 import torch, torch.nn as nn, torch.nn.functional as F
 C = {}
 def case(f): C[f.__name__] = f; return f
-def cap(mib):
-    torch.cuda.empty_cache(); torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + mib * 2**20) / torch.cuda.mem_get_info()[1])
+def cap(mib):  # so much more than what the steps so far have needed
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.max_memory_reserved() + mib * 2**20) / torch.cuda.mem_get_info()[1])
 R = lambda *s: torch.randn(*s, device="cuda")
 I = lambda n, *s: torch.randint(0, n, s, device="cuda")
 class ViT(nn.Module):

@@ -36,11 +36,7 @@ std::vector<Finding> find_capacity(const CaseFacts& facts) {
   Finding finding = finding_of(run, id_of(run.diagnosis->kind));
   finding.bytes = run.wanted();
   const size_t releases = run.diagnosis->verification->replay->explicit_releases().size();
-  finding.claim = claim_of(finding)
-                      .with("wanted", format_bytes(run.wanted()))
-                      .with("capacity", format_bytes(run.diagnosis->capacity.high_bytes))
-                      .with("request", format_bytes(run.request()))
-                      .with("site", site_of(run, run.instant().stack));
+  finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
   finding.because =
       because(run.diagnosis->kind == Kind::gpu_oom_capacity ? "nothing-else-explains" : "card-held-by-others");

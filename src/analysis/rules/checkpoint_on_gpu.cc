@@ -26,12 +26,14 @@ std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
   int64_t bytes = 0;
   int64_t blocks = 0;
   StackId stack = StackId::none;
+  std::vector<EarlierFree> never;  // had it been read to the CPU
   for (uint32_t id : run.live_at_peak) {
     if (run.traits(id).role != StackRole::file_load) continue;
     const Allocation& allocation = run.timeline().allocations[id];
     bytes += allocation.requested;
     blocks += 1;
     stack = allocation.stack;
+    never.push_back(EarlierFree{.allocation = id, .event = 0});
   }
   const bool reading = run.failed() && run.structure.traits(run.instant().stack).role == StackRole::file_load;
   if (reading) stack = run.instant().stack;
@@ -46,8 +48,10 @@ std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
   finding.confidence = Confidence::high;
   finding.because = because("read-from-file");
   add_site(finding, run, "read-from-file", stack, bytes, blocks);
+  finding.drops_request = reading;
   if (reading) finding.instant.phase = Phase::resume;
   add_changes(finding, {"load-on-cpu", "delete-references"}, bytes);
+  finding.frees = std::move(never);
   return {finding};
 }
 

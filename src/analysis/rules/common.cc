@@ -54,6 +54,18 @@ void add_changes(Finding& finding, std::initializer_list<std::string_view> remed
   }
 }
 
+void free_after_pass(Finding& finding, const RunFacts& facts, const Growth& growth) {
+  const std::vector<Pass>& passes = facts.structure.passes;
+  for (uint32_t id : facts.live) {
+    const uint32_t begin = facts.timeline().allocations[id].begin;
+    if (begin == kNoEvent || !facts.is_left_by_pass(id)) continue;
+    const uint32_t pass = facts.pass_at(begin);
+    if (pass == kNoPass || passes[pass].caller != growth.caller || pass >= growth.last_pass + 1) continue;
+    if (pass + 1 >= passes.size()) continue;
+    finding.frees.push_back(EarlierFree{.allocation = id, .event = passes[pass + 1].begin});
+  }
+}
+
 std::string call_site(const RunFacts& facts, StackId stack) {
   std::string text = call_text(*facts.snapshot, stack);
   return text.empty() ? site_of(facts, stack) : text;

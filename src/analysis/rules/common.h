@@ -31,6 +31,9 @@ void add_evidence(Finding& finding, Phrase text, std::optional<uint32_t> event =
 void add_changes(Finding& finding, std::initializer_list<std::string_view> remedies,
                  std::optional<int64_t> saved_bytes = std::nullopt);
 
+// What the passes of a growth left, free as soon as the next pass begins.
+void free_after_pass(Finding& finding, const RunFacts& facts, const Growth& growth);
+
 // The user's line that called the model of this stack, else the user's line of the stack itself.
 [[nodiscard]] std::string call_site(const RunFacts& facts, StackId stack);
 [[nodiscard]] std::string site_of(const RunFacts& facts, StackId stack);

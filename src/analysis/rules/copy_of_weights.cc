@@ -92,6 +92,7 @@ std::vector<Finding> find_copy_of_weights(const CaseFacts& facts) {
                       .with("site", site_of(run, stack));
   finding.confidence = by_frames || copying ? Confidence::high : Confidence::medium;
   finding.because = because(by_frames || copying ? "copied-by-frames" : "sizes-of-parameters");
+  finding.drops_request = copying;
   if (!by_frames && !copying) finding.surer = surer("name-the-copy");
   if (!run.failed() && first != nullptr) {
     finding.instant.event = first->first_event;
@@ -100,6 +101,12 @@ std::vector<Finding> find_copy_of_weights(const CaseFacts& facts) {
   }
   add_site(finding, run, "copied", stack, bytes, blocks);
   add_changes(finding, {"copy-on-cpu", "sharded-saving"}, bytes);
+  for (uint32_t id : run.live) {
+    const Allocation& allocation = run.timeline().allocations[id];
+    if (allocation.begin == kNoEvent || allocation.begin < from) continue;
+    const bool copied = is_copy_frame(run.traits(id)) || clones.is_clone(allocation.stack);
+    if (copied) finding.frees.push_back(EarlierFree{.allocation = id, .event = 0});
+  }
   return {finding};
 }
 

@@ -8,15 +8,10 @@ namespace oomscope {
 std::vector<Finding> find_fragmentation(const CaseFacts& facts) {
   if (facts.run == nullptr || facts.run->diagnosis->kind != Kind::gpu_oom_fragmentation) return {};
   const RunFacts& run = *facts.run;
-  const FreeSpace& space = run.diagnosis->free_space;
   const int64_t free = run.instant().reserved_bytes - run.instant().active_bytes;
   Finding finding = finding_of(run, "fragmentation");
   finding.bytes = free;
-  finding.claim = claim_of(finding)
-                      .with("request", format_bytes(run.request()))
-                      .with("free", format_bytes(free))
-                      .with("pieces", format_count(space.usable_pieces))
-                      .with("largest", format_bytes(space.largest_usable_bytes));
+  finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
   finding.because = because("replayed-segments");
   add_changes(finding, {"allocator-setting", "static-shapes", "reuse-buffers", "smaller-batch"});

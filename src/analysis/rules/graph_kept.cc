@@ -47,6 +47,7 @@ std::vector<Finding> find_graph_kept(const CaseFacts& facts) {
     } else {
       add_changes(finding, {"loss-item", "detach", "gradient-accumulation"}, growth.bytes - each);
     }
+    free_after_pass(finding, run, growth);
     return {finding};
   }
   return {};

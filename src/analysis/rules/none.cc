@@ -15,14 +15,11 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
     if (run.sums.at[i] > run.sums.at[largest]) largest = i;
   }
   const Category category = static_cast<Category>(largest);
-  finding.claim = claim_of(finding)
-                      .with("peak", format_bytes(run.peak_bytes))
-                      .with("category", {Phrase{.key = "category." + std::string(name_of(category))}})
-                      .with("bytes", format_bytes(run.sums.at[largest]));
+  finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
   finding.because = because("no-failure");
   add_evidence(finding,
-               Phrase{.key = "cause.evidence.category"}
+               Phrase{.key = "cause.evidence.largest"}
                    .with("category", {Phrase{.key = "category." + std::string(name_of(category))}})
                    .with("bytes", format_bytes(run.sums.at[largest])),
                std::nullopt, run.sums.at[largest]);

@@ -33,19 +33,13 @@ constexpr std::array<std::string_view, 23> kOrder = {"exception-holds-tensors",
                                                      "capacity",
                                                      "none"};
 
-// True of a failure, or of a recording without one, whatever else is found.
-bool is_plain(std::string_view id) {
-  return id == "capacity" || id == "fragmentation" || id == "other-processes" || id == "first-allocation-or-context" ||
-         id == "none";
-}
-
 size_t rank_of(std::string_view id) {
   return static_cast<size_t>(std::find(kOrder.begin(), kOrder.end(), id) - kOrder.begin());
 }
 
 // What is hardly sure is told behind what is true of each failure.
 size_t order_of(const Finding& finding) {
-  const bool unsure = finding.confidence == Confidence::low && !is_plain(finding.id);
+  const bool unsure = finding.confidence == Confidence::low && !is_plain_cause(finding.id);
   return rank_of(finding.id) + (unsure ? kOrder.size() : 0);
 }
 

@@ -40,6 +40,7 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
   int64_t older = 0;  // weights, gradients and optimizer states of the others
   int64_t older_weights = 0;
   StackId stack = run.instant().stack;
+  std::vector<EarlierFree> frees;
   for (uint32_t id : run.live) {
     const Allocation& allocation = run.timeline().allocations[id];
     const Category category = run.categories[id].category;
@@ -52,6 +53,7 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
     if (category == Category::parameter) older_weights += allocation.requested;
     if (category == Category::parameter || category == Category::gradient || category == Category::optimizer_state) {
       older += allocation.requested;
+      frees.push_back(EarlierFree{.allocation = id, .event = newest.begin});
     }
   }
   const bool making = run.phase == Phase::next_model;
@@ -75,6 +77,7 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
                newest.begin, newer, site_of(run, stack));
   finding.instant.phase = Phase::next_model;
   add_changes(finding, {"delete-references", "clear-traceback"}, older);
+  finding.frees = std::move(frees);
   return {finding};
 }
 

@@ -40,6 +40,7 @@ std::vector<Finding> find_tensors_kept(const CaseFacts& facts) {
                  first.begin, each, call_site(run, growth.call));
     add_site(finding, run, "largest-kept", growth.largest, growth.bytes, growth.blocks);
     add_changes(finding, {"results-to-cpu", "detach", "delete-references"}, growth.bytes - each);
+    free_after_pass(finding, run, growth);
     return {finding};
   }
   return {};

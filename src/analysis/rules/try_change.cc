@@ -1,0 +1,28 @@
+// Would the first change have let the failed request through? Answered by replay, not by arithmetic.
+#include "analysis/rules/ranking.h"
+#include "base/bytes_text.h"
+#include "replay/what_if.h"
+
+namespace oomscope {
+
+void try_first_change(std::vector<Finding>& findings, const Diagnosis& diagnosis) {
+  if (findings.empty() || !diagnosis.instant.failed) return;
+  Finding& finding = findings.front();
+  if ((finding.frees.empty() && !finding.drops_request) || finding.changes.empty()) return;
+  const Verification& verification = *diagnosis.verification;
+  const RequestStream changed = with_earlier_frees(requests_of(verification), finding.frees, finding.drops_request);
+  const OutcomeRange outcome = replay_range(changed, WhatIf{.rules = verification.config.rules,
+                                                            .settings = verification.config.settings,
+                                                            .cap_bytes = diagnosis.capacity.low_bytes});
+  Change& change = finding.changes.front();
+  if (!change.predicted) change.predicted = Predicted{};
+  Predicted& predicted = *change.predicted;
+  predicted.completed = outcome.main.completed;
+  predicted.peak_reserved = outcome.main.peak_reserved;
+  predicted.peak_reserved_low = outcome.peak_reserved_low;
+  predicted.peak_reserved_high = outcome.peak_reserved_high;
+  predicted.source =
+      Phrase{.key = "cause.predicted.replay"}.with("blocks", format_count(static_cast<int64_t>(finding.frees.size())));
+}
+
+}  // namespace oomscope
