@@ -19,7 +19,7 @@ Result<Done> read_number(const std::string& option, const std::string& text, int
 Result<Done> finish(const RawOptions& raw, Options& options) {
   constexpr std::array<Moment, 3> kMoments = {Moment::peak, Moment::end, Moment::oom};
   constexpr std::array<GroupBy, 5> kKeys = {GroupBy::stack, GroupBy::category, GroupBy::size, GroupBy::stream,
-                                              GroupBy::segment};
+                                            GroupBy::segment};
   ShowArguments& show = options.show;
   show.snapshot.path = raw.path;
   if (!raw.at.empty() && raw.at[0] >= '0' && raw.at[0] <= '9') {
