@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 """Checks that what the documents name exists, and that the commands they show print what they show.
 
-In README.md, CONTRIBUTING.md and docs/**/*.md:
+In README.md, README.zh-CN.md, CONTRIBUTING.md and docs/**/*.md:
 - `some/path.ext` in backticks exists, seen from the root, src/, include/ or the document's folder. Left alone:
   paths that start with / or ~, that hold a placeholder in capitals (x/NAME.h) or *, what a build makes (build/), and
   PyTorch's own files (torch/, c10/).
 - `name()` or `space::name()` in backticks is called or defined somewhere in our sources. A dotted name
   (`torch.cuda.empty_cache()`) is somebody else's.
 - [text](target) leads to a file.
+- A caveat's code in our sources has its sentence "caveat.CODE" in src/words/.
 - "see Note [Title]" in a source or a document has its "Note [Title]".
 - A block that opens with ```console and whose first line starts with `$ oomscope` is run, from the root, and must print
   (on stdout) what stands below. A line that is just … stands for any number of lines. --update writes the real output
-  into the block. Without --program the blocks are not run.
+  into the block. Without --program the blocks are not run. $OOMSCOPE_DATA in a command is the folder of larger
+  recordings (default ../shared/data): without it the block is skipped, which is said.
+- `why --explain` and the pages agree, in English (docs/) and Chinese (docs/zh/): a page a cause in causes/, which names
+  the cause's remedies with their texts (--update writes these) and links its claims; a section a claim in claims.md,
+  with a console block.
 
     tools/check_docs.py [--root FOLDER] [--program FILE] [--update]
 """
 import argparse
 import difflib
+import json
 import os
 import pathlib
 import re
@@ -31,11 +37,15 @@ PATH = re.compile(r"^[\w.-]+(/[\w.-]+)*/[\w-]+\.[\w.]+$")
 FUNCTION = re.compile(r"^(?:\w+::)*(\w+)\(\)$")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 NOTE = re.compile(r"(see )?Note \[([^\]]+)\]")
+REMEDY = re.compile(r"^- \*\*`([\w-]+)`\*\*: .*$", re.M)
+CAVEAT = re.compile(r'(?:\.code = |Caveat{|note(?:_count)?\(snapshot, |add\(warnings, )"([\w-]+)"(?=,\s*\.values|,\s*{|\);|, \w)')
 ANY_LINES = "…"
+DATA = "$OOMSCOPE_DATA"
+LANGUAGES = {"en": ("", "{text}. Cost: {cost}."), "zh": ("zh/", "{text}。代价：{cost}。")}
 
 
 def documents(root):
-    pages = [root / "README.md", root / "CONTRIBUTING.md"] + sorted((root / "docs").rglob("*.md"))
+    pages = [root / "README.md", root / "README.zh-CN.md", root / "CONTRIBUTING.md"] + sorted((root / "docs").rglob("*.md"))
     return [page for page in pages if page.exists()]
 
 
@@ -87,8 +97,26 @@ def check_notes(root, texts):
                 yield f"{path.relative_to(root)}: there is no Note [{title}]"
 
 
+def data_folder(root):
+    return pathlib.Path(os.environ.get("OOMSCOPE_DATA") or root.parent / "shared/data")
+
+
+def check_caveats(root, code):
+    """A caveat is its code alone: the sentence is in src/words/."""
+    if not (root / "src/words").is_dir():
+        return
+    words = read_words(root, "en")
+    for path, text in code:
+        if not path.is_relative_to(root / "src") or path.name.endswith("_test.cc"):
+            continue
+        for name in CAVEAT.findall(text):
+            if f"caveat.{name}" not in words:
+                yield f"{path.relative_to(root)}: src/words/ has no sentence caveat.{name}"
+
+
 def run(command, program, root):
-    environment = dict(os.environ, NO_COLOR="1", COLUMNS="80", LC_ALL="C.UTF-8", TZ="UTC")
+    environment = dict(os.environ, NO_COLOR="1", COLUMNS="80", LC_ALL="C.UTF-8", TZ="UTC",
+                       OOMSCOPE_DATA=str(data_folder(root)))
     environment["PATH"] = f"{program.parent}{os.pathsep}{environment['PATH']}"
     result = subprocess.run(["bash", "-c", command], cwd=root, env=environment, stdin=subprocess.DEVNULL, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
@@ -129,7 +157,9 @@ def check_block(block, where, root, program):
         end = next((i for i in range(at + 1, len(block)) if block[i].startswith("$ ")), len(block))
         expected = block[at + 1:end]
         actual = expected
-        if command.startswith("oomscope"):
+        if command.startswith("oomscope") and DATA in command and not data_folder(root).is_dir():
+            print(f"{where}: SKIPPED, no folder {data_folder(root)} (set OOMSCOPE_DATA): `{command}`")
+        elif command.startswith("oomscope"):
             actual = run(command, program, root)
             if not same(expected, actual):
                 difference = "\n".join(difflib.unified_diff(expected, actual, "document", "program", lineterm=""))
@@ -139,6 +169,76 @@ def check_block(block, where, root, program):
         fresh += [block[at]] + actual
         at = end
     return fresh, complaints
+
+
+# --- the pages that `why --explain` names ---------------------------------------------------------------------------
+
+def explained(program):
+    result = subprocess.run([program, "why", "--explain", "--json"], stdin=subprocess.DEVNULL, text=True, check=True,
+                            stdout=subprocess.PIPE, timeout=60)
+    return json.loads(result.stdout)
+
+
+def read_words(root, language):
+    words = {}
+    for path in sorted((root / "src/words" / language).glob("*.json")):
+        words.update(json.loads(path.read_text()))
+    return words
+
+
+def remedy_line(remedy, words, form, english):
+    """As the pages list a remedy. Where the text has a placeholder, what the program says in English fills it."""
+    text = words[f"remedy.{remedy['id']}.text"]
+    if "{" in text:
+        before, after = english[f"remedy.{remedy['id']}.text"].split("{setting}")
+        text = text.replace("{setting}", remedy["text"][len(before):len(remedy["text"]) - len(after)])
+    return f"- **`{remedy['id']}`**: " + form.format(text=text, cost=words[f"remedy.{remedy['id']}.cost"])
+
+
+def check_cause_page(page, cause, remedy_lines, root, update):
+    name = page.relative_to(root)
+    if not page.exists():
+        yield f"{name}: there is no such page for the cause {cause['id']}"
+        return
+    text = page.read_text()
+    if REMEDY.findall(text) != cause["remedies"]:
+        yield f"{name}: must list these remedies, in this order: {', '.join(cause['remedies'])}"
+        return
+    fresh = REMEDY.sub(lambda match: remedy_lines[match.group(1)], text)
+    if fresh != text:
+        yield f"{name}: a remedy's text is not that of src/words/" + (" (updated)" if update else "")
+        if update:
+            page.write_text(fresh)
+    for claim in cause["claims"]:
+        if f"claims.md#{claim}" not in text:
+            yield f"{name}: does not link the claim {claim}"
+
+
+def check_claims_page(page, claims, root):
+    name = page.relative_to(root)
+    sections = re.split(r"^## ", page.read_text(), flags=re.M)[1:] if page.exists() else []
+    titles = [section.split("\n", 1)[0] for section in sections]
+    wanted = [claim["id"] for claim in claims]
+    if titles != wanted:
+        missing = [claim for claim in wanted if claim not in titles]
+        yield f"{name}: must have a section for each claim, in their order" + (f"; missing: {missing}" if missing else "")
+    for title, section in zip(titles, sections):
+        if "```console\n$ oomscope" not in section:
+            yield f"{name}: the claim {title} has no command that shows it"
+
+
+def check_explained(root, program, update):
+    if not (root / "src/words").is_dir():
+        return
+    known = explained(program)
+    english = read_words(root, "en")
+    for language, (folder, form) in LANGUAGES.items():
+        words = read_words(root, language)
+        lines = {remedy["id"]: remedy_line(remedy, words, form, english) for remedy in known["remedies"]}
+        for cause in known["causes"]:
+            page = root / "docs" / folder / "causes" / f"{cause['id']}.md"
+            yield from check_cause_page(page, cause, lines, root, update)
+        yield from check_claims_page(root / "docs" / folder / "claims.md", known["claims"], root)
 
 
 def main():
@@ -152,8 +252,10 @@ def main():
     pages = documents(root)
     everything = "\n".join(text for _, text in code)
     complaints = [found for page in pages for found in check_names(page, root, everything)]
+    complaints += check_caveats(root, code)
     complaints += check_notes(root, code + [(page, page.read_text()) for page in pages])
     if options.program:
+        complaints += check_explained(root, options.program.resolve(), options.update)
         for page in pages:
             complaints += check_blocks(page, root, options.program.resolve(), options.update)
     for complaint in complaints:

@@ -29,7 +29,7 @@ SCOPES = "src/caching/scopes.cc"
 RULES = "src/caching/rules.cc"
 SIZES = "src/caching/sizes.h"
 
-TORCH_211 = '.releases = "2.10 and 2.11"'
+TORCH_211 = 'kTorch211{.name = "torch-2.11"'
 
 # (name, file, exact old text, new text, why it cannot matter; "" where something must notice)
 MUTANTS = [
@@ -96,6 +96,11 @@ MUTANTS = [
     ("no expandable segments in private pools", RULES, TORCH_211,
      TORCH_211 + ", .private_expandable = PrivateExpandable::no", ""),
     ("only a capture suspends events", RULES, TORCH_211, TORCH_211 + ", .only_capture_suspends = true", ""),
+    ("capture of any stream suspends in 2.13", SCOPES, "scope.capturing && (!current ||", "scope.capturing && (true ||", ""),
+    ("empty_cache in a scope is an assertion", RULES, TORCH_211, TORCH_211 + ", .suspended_release_asserts = true", ""),
+    ("empty_cache in a scope is partial up to 2.4", RULES, "  rules.suspended_release_asserts = true;\n", "", ""),
+    ("expandable segments with a custom allocator are no error up to 2.9", RULES,
+     "PrivateExpandable::refuse_custom", "PrivateExpandable::yes", ""),
     # garbage collection
     ("collection not run before the driver is asked", ALLOCATOR, "  if (gc_active()) garbage_collect();\n", "", ""),
     ("collection ignores ages", RECLAIM, "candidate->is_split() || age_of(*candidate) < threshold_age",
@@ -126,7 +131,8 @@ MUTANTS = [
      "    release_blocks(pool.small);\n    release_blocks(pool.large);",
      "    release_blocks(pool.large);\n    release_blocks(pool.small);", ""),
     ("full release does not wait for pending blocks", RECLAIM,
-     "  held.swap(held_);\n", "", ""),
+     "    entry = held_.erase(entry);\n    block->held = false;\n    block->event_count -= 1;\n    if (block->event_count == 0) give_back(block);",
+     "    ++entry;", ""),
     # expandable segments
     ("growth does not start at the free block in front", EXPANDABLE,
      "allocatable(unmapped.prev) ? unmapped.prev : &unmapped", "&unmapped", ""),

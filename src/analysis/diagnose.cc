@@ -63,18 +63,9 @@ class Diagnostician {
  private:
   [[nodiscard]] const Trace& trace() const { return out_.verification->timeline.trace(); }
 
-  // The last oom that the program did not survive: nothing was allocated after it. Else the peak.
-  [[nodiscard]] std::optional<uint32_t> failing_event() const {
-    const Trace& events = trace();
-    for (size_t i = events.size_events(); i-- > 0;) {
-      if (events.action[i] == Action::oom) return static_cast<uint32_t>(i);
-      if (events.action[i] == Action::alloc) return std::nullopt;  // it went on
-    }
-    return std::nullopt;
-  }
-
+  // The request that the program died of, else the peak.
   void find_instant() {
-    const std::optional<uint32_t> failed = failing_event();
+    const std::optional<uint32_t> failed = fatal_oom(trace());
     Instant& instant = out_.instant;
     instant.failed = failed.has_value();
     ExactReplay& whole = *out_.verification->replay;
@@ -336,12 +327,27 @@ class Diagnostician {
                           .with("reserved", format_bytes(instant.reserved_bytes));
       return;
     }
-    out_.sentence = why_phrase("nothing-failed")
-                        .with("live", format_bytes(instant.active_bytes))
-                        .with("event", format_count(instant.event))
-                        .with("place", place_phrase())
-                        .with("reserved", format_bytes(out_.verification->replay->peak_reserved().bytes))
-                        .with("floor", format_bytes(out_.floor_bytes));
+    out_.sentence =
+        why_phrase("peak")
+            .with("outcome", outcome_phrase())
+            .with("live", format_bytes(instant.active_bytes))
+            .with("when", instant.event == kNoEvent ? why_phrase("before-first-event")
+                                                    : why_phrase("at-event").with("event", format_count(instant.event)))
+            .with("place", place_phrase())
+            .with("reserved", format_bytes(out_.verification->replay->peak_reserved().bytes))
+            .with("floor", format_bytes(out_.floor_bytes));
+  }
+
+  // Requests that failed are not to be passed over because the program went on without them.
+  [[nodiscard]] Phrase outcome_phrase() const {
+    const Trace& events = trace();
+    const auto last = std::find(events.action.rbegin(), events.action.rend(), Action::oom);
+    if (last == events.action.rend()) return why_phrase("nothing-failed");
+    const size_t event = events.size_events() - 1 - static_cast<size_t>(last - events.action.rbegin());
+    return why_phrase("survived")
+        .with("count", format_count(out_.verification->refused_requests))
+        .with("request", format_bytes(events.size[event]))
+        .with("event", format_count(static_cast<int64_t>(event)));
   }
 
   void fill_trust() {

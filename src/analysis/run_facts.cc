@@ -55,10 +55,9 @@ class FactFinder {
     }
   }
 
+  // Not yet freed by the program, whatever other streams still wait for.
   [[nodiscard]] static bool is_live(const Allocation& allocation, uint32_t event) {
-    if (allocation.size == 0) return false;
-    const bool born = allocation.begin == kNoEvent || allocation.begin <= event;
-    return born && (allocation.free_requested == kNoEvent || allocation.free_requested > event);
+    return is_live_after(allocation, event) && !has_happened(allocation.free_requested, event);
   }
 
   void collect_live() {

@@ -30,7 +30,9 @@ class StateView {
                        : moment == Moment::oom ? "oom"
                                                : "event";
     shown_.at = events == 0 ? "end (no history)"
-                            : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
+                : shown_.event == kNoEvent
+                    ? fmt::format("{}, before the first of {} events", name, format_count(events))
+                    : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
     fill_peaks(events);
     if (by_ == GroupBy::category) {
       categorize();
@@ -75,13 +77,6 @@ class StateView {
     shown_.totals.peak_requested = verification_.replay->peak_requested().bytes;
   }
 
-  // Live right after the event?
-  [[nodiscard]] bool live(const Allocation& allocation) const {
-    if (allocation.size == 0) return false;
-    const bool begun = allocation.begin == kNoEvent || allocation.begin <= shown_.event;
-    return begun && (allocation.free_completed == kNoEvent || allocation.free_completed > shown_.event);
-  }
-
   // A row for each category that ever held a byte; what it held at the moment may be nothing.
   void categorize() {
     const Structure structure = find_structure(timeline_);
@@ -94,7 +89,7 @@ class StateView {
       const AllocationCategory& category = categories[i];
       const size_t index = static_cast<size_t>(category.category);
       reasons[index][{category.reason, category.confidence}] += allocation.requested;
-      if (!live(allocation)) continue;
+      if (!is_live_after(allocation, shown_.event)) continue;
       count_total(allocation);
       rows[index].count += 1;
     }
@@ -130,7 +125,7 @@ class StateView {
   void count_total(const Allocation& allocation) {
     shown_.totals.active += allocation.size;
     shown_.totals.requested += allocation.requested;
-    if (allocation.free_requested == kNoEvent || allocation.free_requested > shown_.event) {
+    if (!has_happened(allocation.free_requested, shown_.event)) {
       shown_.totals.allocated += allocation.size;
     }
   }
@@ -143,7 +138,7 @@ class StateView {
   void collect() {
     std::unordered_map<uint64_t, ShowRow> groups;
     for (const Allocation& allocation : timeline_.allocations) {
-      if (!live(allocation)) continue;
+      if (!is_live_after(allocation, shown_.event)) continue;
       count_total(allocation);
       ShowRow& row = groups[key_of(allocation)];
       row.bytes += allocation.size;
@@ -209,7 +204,7 @@ class StateView {
       }
     }
     for (uint32_t event : timeline_.driver_events) {
-      if (event > shown_.event) break;
+      if (!has_happened(event, shown_.event)) break;
       const Action action = trace_.action[event];
       if (action == Action::segment_alloc || action == Action::segment_map) reserved += trace_.size[event];
       if (action == Action::segment_free || action == Action::segment_unmap) reserved -= trace_.size[event];

@@ -62,8 +62,8 @@ struct SegmentHarm {
 };
 
 struct Shown {
-  std::string at;  // "peak, event 4,711 of 71,803"
-  uint32_t event = 0;
+  std::string at;      // "peak, event 4,711 of 71,803"
+  uint32_t event = 0;  // kNoEvent: before the first one
   ShowTotals totals;
   std::vector<ShowRow> rows;                // by bytes, descending; sum to totals.active
   std::optional<ShownStructure> structure;  // by category

@@ -18,7 +18,8 @@ CachingAllocator::Request CachingAllocator::make_request(int64_t requested, Stre
   BlockPool* pool =
       owner == nullptr ? (is_small(size) ? &small_ : &large_) : (is_small(size) ? &owner->small : &owner->large);
   const bool pool_allows =
-      owner == nullptr || (rules_.private_expandable == PrivateExpandable::yes && !owner->custom_allocator);
+      owner == nullptr || (owner->custom_allocator ? rules_.private_expandable == PrivateExpandable::refuse_custom
+                                                   : rules_.private_expandable != PrivateExpandable::no);
   return Request{.requested = requested,
                  .size = size,
                  .alloc_size = allocation_size(size, settings_),
@@ -36,7 +37,7 @@ Block* CachingAllocator::malloc(int64_t requested, StreamId stream) {
   }
   const Scope* scope = scope_for(stream);
   PrivatePool* owner = scope == nullptr ? nullptr : &private_pool(scope->pool);
-  const bool suspended = suspended_now();
+  const bool suspended = suspended_for(stream);
   if (!suspended) process_events();
   Request request = make_request(requested, stream, owner, suspended);
   return allocate(request);
@@ -171,7 +172,14 @@ Block* CachingAllocator::peek(int64_t requested, StreamId stream, PoolId pool) {
 Block* CachingAllocator::alloc_block(Request& request, bool is_retry) {
   if (is_retry) stats_.num_alloc_retries += 1;
   Block* block = nullptr;
-  if (limit_allows(request)) block = request.expandable ? allocate_expandable(request) : alloc_from_device(request);
+  if (limit_allows(request)) {
+    // "torch.cuda.MemPool doesn't currently support expandable_segments.": see PrivateExpandable::refuse_custom.
+    if (request.expandable && request.pool->owner != nullptr && request.pool->owner->custom_allocator) {
+      refusal_ = Refusal::impossible;
+      return nullptr;
+    }
+    block = request.expandable ? allocate_expandable(request) : alloc_from_device(request);
+  }
   if (block == nullptr) {
     note_refusal(request);
   } else if (request.pool->owner != nullptr) {

@@ -37,7 +37,7 @@
 
 namespace oomscope {
 
-// Why the last malloc returned nullptr.
+// Why the last malloc returned nullptr, or the last empty_cache released nothing.
 enum class Refusal {
   none,
   zero,       // a request of 0 bytes: not an error, PyTorch returns a null pointer
@@ -78,7 +78,9 @@ class CachingAllocator {
   void free_held(Block* block);
   void complete(Block* block);
   void record_stream(Block* block, StreamId stream);
-  void empty_cache();
+  // `current` is the stream of the thread that calls: from torch 2.13 on only its capture holds the default pool back;
+  // without it, any capture does. Releases nothing, with refusal() impossible, where the rule set has an assertion.
+  void empty_cache(std::optional<StreamId> current = std::nullopt);
 
   // --- pools, scopes, captures ---------------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ class CachingAllocator {
     BlockPool* pool;
     StreamBlocks* blocks;
     bool expandable;  // expandable segments serve this request
-    bool suspended;   // no event polling, no full release: a capture or, before 2.13, a pool scope is open
+    bool suspended;   // no event polling, no full release: its stream is captured or, before 2.13, a scope is open
     bool rejected = false;
   };
   struct Scope {
@@ -174,7 +176,7 @@ class CachingAllocator {
   void process_events();
   void defer_or_queue(Block* block);
   [[nodiscard]] const Scope* scope_for(StreamId stream) const;
-  [[nodiscard]] bool suspended_now() const;
+  [[nodiscard]] bool suspended_for(std::optional<StreamId> current) const;
 
   // reclaim.cc
   [[nodiscard]] bool gc_active() const;

@@ -316,8 +316,30 @@ TEST(ExpandablePrivatePool, WithItsOwnAllocatorIsOrdinary) {
   EXPECT_EQ(rig.get_in(kUserPool, 5 * kMiB)->address, FakeDevice::kFirst);
 }
 
+TEST(ExpandablePrivatePool, WithItsOwnAllocatorIsAnErrorFromTorch25To29) {
+  for (const char* rules : {"2.6", "2.9"}) {
+    RigOptions options = expandable();
+    options.rules = rules_named(rules);
+    Rig rig(options);
+    rig.allocator.private_pool(kUserPool).custom_allocator = true;
+    EXPECT_EQ(rig.allocator.malloc_in_pool(5 * kMiB, StreamId{}, kUserPool), nullptr) << rules;
+    EXPECT_EQ(rig.allocator.refusal(), Refusal::impossible) << rules;
+    EXPECT_EQ(rig.stats().num_ooms, 0) << rules;
+    EXPECT_EQ(rig.reserved(), 0) << rules;
+  }
+}
+
+TEST(ExpandablePrivatePool, WithItsOwnAllocatorServesFreeBlocksWhereAskingTheDriverIsAnError) {
+  RigOptions options = expandable();
+  options.rules = rules_named("2.9");
+  Rig rig(options);
+  rig.free(rig.get_in(kUserPool, 5 * kMiB));
+  rig.allocator.private_pool(kUserPool).custom_allocator = true;
+  EXPECT_NE(rig.allocator.malloc_in_pool(5 * kMiB, StreamId{}, kUserPool), nullptr);
+}
+
 TEST(ExpandablePrivatePool, OrdinaryBlockSplitsAsTheSettingSaysUpToTorch29) {
-  for (const auto& [rules, size] : {std::pair("2.9", 11 * kMiB), std::pair("2.11", 12 * kMiB)}) {
+  for (const auto& [rules, size] : {std::pair("2.4", 11 * kMiB), std::pair("2.11", 12 * kMiB)}) {
     RigOptions options = expandable();
     options.rules = rules_named(rules);
     Rig rig(options);

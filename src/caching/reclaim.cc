@@ -105,7 +105,11 @@ bool CachingAllocator::release_available(Request& request) {
 // --- everything
 // ------------------------------------------------------------------------------------------------------------
 
-void CachingAllocator::empty_cache() { release_cached_blocks(!suspended_now(), std::nullopt); }
+void CachingAllocator::empty_cache(std::optional<StreamId> current) {
+  const bool suspended = suspended_for(current);
+  refusal_ = suspended && rules_.suspended_release_asserts ? Refusal::impossible : Refusal::none;
+  if (refusal_ == Refusal::none) release_cached_blocks(!suspended, std::nullopt);
+}
 
 void CachingAllocator::empty_pool(PoolId pool) {
   private_pool(pool).use_on_oom = false;

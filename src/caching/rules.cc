@@ -36,6 +36,7 @@ constexpr RuleSet torch_29() {
   rules.use_on_oom = UseOnOom::last;
   rules.no_split_pools = false;
   rules.gc_needs_fraction_below_one = false;
+  rules.private_expandable = PrivateExpandable::refuse_custom;
   return rules;
 }
 
@@ -52,6 +53,7 @@ constexpr RuleSet torch_24() {
   RuleSet rules = torch_26();
   rules.name = "torch-2.4";
   rules.private_expandable = PrivateExpandable::no;
+  rules.suspended_release_asserts = true;
   rules.use_on_oom = UseOnOom::never;
   rules.unmap_lowers_pool_count = false;
   return rules;

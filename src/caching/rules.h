@@ -23,17 +23,23 @@ enum class TieBreak {
 // When pools that opted in with use_on_oom are searched.
 enum class UseOnOom { never, last, early };
 
-enum class PrivateExpandable { no, yes };
+// Expandable segments in private pools. A pool with its own segment allocator never has them.
+enum class PrivateExpandable {
+  no,             // to torch 2.4
+  refuse_custom,  // 2.5 to 2.9: yes, but asking the driver for such a pool is an error
+  yes,            // 2.10 on
+};
 
 struct RuleSet {
   std::string_view name;  // as `--rules` takes it
   SettingsParser parser = SettingsParser::unified;
   TieBreak tie_break = TieBreak::address;
-  bool one_division_rounds = true;        // false (to 2.1): roundup_power2_divisions:1 leaves sizes unrounded
-  bool non_split_rounding_option = true;  // false: the bound for oversize blocks is 20 MiB whatever the settings say
-  bool newest_scope_first = true;         // which open pool scope an allocation goes to
-  bool only_capture_suspends = false;     // true (2.13 on): an open use_mem_pool scope no longer suspends events
-  bool expandable_per_request = true;     // false: the process-wide setting decides how a block is split
+  bool one_division_rounds = true;         // false (to 2.1): roundup_power2_divisions:1 leaves sizes unrounded
+  bool non_split_rounding_option = true;   // false: the bound for oversize blocks is 20 MiB whatever the settings say
+  bool newest_scope_first = true;          // which open pool scope an allocation goes to
+  bool only_capture_suspends = false;      // true (2.13 on): only the capture of a call's own stream suspends events
+  bool suspended_release_asserts = false;  // true (to 2.4): empty_cache while suspended is an error; else it is partial
+  bool expandable_per_request = true;      // false: the process-wide setting decides how a block is split
   PrivateExpandable private_expandable = PrivateExpandable::yes;
   UseOnOom use_on_oom = UseOnOom::early;
   bool no_split_pools = true;

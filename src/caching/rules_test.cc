@@ -40,7 +40,15 @@ TEST(RuleSets, NewParserCameWithTorch29) {
 
 TEST(RuleSets, PrivatePoolsBecameExpandableWithTorch26) {
   EXPECT_EQ(find_rule_set("2.4")->private_expandable, PrivateExpandable::no);
-  EXPECT_EQ(find_rule_set("2.6")->private_expandable, PrivateExpandable::yes);
+  EXPECT_EQ(find_rule_set("2.6")->private_expandable, PrivateExpandable::refuse_custom);
+  EXPECT_EQ(find_rule_set("2.9")->private_expandable, PrivateExpandable::refuse_custom);
+  EXPECT_EQ(find_rule_set("2.11")->private_expandable, PrivateExpandable::yes);
+}
+
+TEST(RuleSets, ReleaseWhileSuspendedWasAnAssertionUpToTorch24) {
+  EXPECT_TRUE(find_rule_set("2.1")->suspended_release_asserts);
+  EXPECT_TRUE(find_rule_set("2.4")->suspended_release_asserts);
+  EXPECT_FALSE(find_rule_set("2.6")->suspended_release_asserts);
 }
 
 TEST(RuleSets, UseOnOomMovedForwardWithTorch210) {

@@ -50,9 +50,12 @@ const CachingAllocator::Scope* CachingAllocator::scope_for(StreamId stream) cons
   return found == scopes_.end() ? nullptr : &*found;
 }
 
-bool CachingAllocator::suspended_now() const {
+// PyTorch asks the calling thread's current stream; a malloc is for it, and a free is taken to be of the block's.
+bool CachingAllocator::suspended_for(std::optional<StreamId> current) const {
   if (!rules_.only_capture_suspends) return !scopes_.empty();
-  return std::any_of(scopes_.begin(), scopes_.end(), [](const Scope& scope) { return scope.capturing; });
+  return std::any_of(scopes_.begin(), scopes_.end(), [current](const Scope& scope) {
+    return scope.capturing && (!current || !scope.stream || *scope.stream == *current);
+  });
 }
 
 // --- events
@@ -68,7 +71,7 @@ void CachingAllocator::record_stream(Block* block, StreamId stream) {
 
 // One event a using stream; while a capture is underway nothing may be recorded and the block waits for its end.
 void CachingAllocator::defer_or_queue(Block* block) {
-  if (suspended_now()) {
+  if (suspended_for(block->segment->stream)) {
     deferred_.push_back(block);
     return;
   }

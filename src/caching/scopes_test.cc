@@ -253,6 +253,69 @@ TEST(Suspended, CaptureDoesNotPollInTorch213) {
   EXPECT_EQ(rig.stats().active.large.current, 1);
 }
 
+TEST(Suspended, CaptureOfAnotherStreamDoesNotSuspendSinceTorch213) {
+  for (const auto& [rules, pending] : {std::pair("2.12", 1), std::pair("2.13", 0)}) {
+    Rig rig({.rules = rules_named(rules)});
+    used_and_freed(rig, {1});
+    rig.device.finish_event(0);
+    rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+    rig.get(512, 4);
+    EXPECT_EQ(rig.stats().active.large.current, pending) << rules;
+  }
+}
+
+TEST(Suspended, FreeBesideTheCaptureOfAnotherStreamIsNotDeferredSinceTorch213) {
+  for (const auto& [rules, events] : {std::pair("2.12", 0u), std::pair("2.13", 1u)}) {
+    Rig rig({.rules = rules_named(rules)});
+    rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+    used_and_freed(rig, {1});
+    EXPECT_EQ(rig.device.events.size(), events) << rules;
+  }
+}
+
+TEST(Suspended, RefusedRequestBesideACaptureReleasesEverythingSinceTorch213) {
+  Rig rig({.rules = rules_named("2.13")});
+  rig.device.capacity = 40 * kMiB;
+  rig.free(rig.get(20 * kMiB));
+  rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+  EXPECT_NE(rig.get(30 * kMiB, 4), nullptr);
+  EXPECT_EQ(rig.stats().num_alloc_retries, 1);
+}
+
+TEST(Suspended, EmptyCacheSkipsTheDefaultPool) {
+  Rig rig;
+  rig.free(rig.get(20 * kMiB));
+  rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+  rig.allocator.empty_cache();
+  EXPECT_EQ(rig.allocator.refusal(), Refusal::none);
+  EXPECT_EQ(rig.reserved(), 20 * kMiB);
+}
+
+TEST(Suspended, EmptyCacheOnAnotherStreamReleasesSinceTorch213) {
+  Rig rig({.rules = rules_named("2.13")});
+  rig.free(rig.get(20 * kMiB));
+  rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+  rig.allocator.empty_cache(StreamId{3});
+  EXPECT_EQ(rig.reserved(), 20 * kMiB);
+  rig.allocator.empty_cache(StreamId{4});
+  EXPECT_EQ(rig.reserved(), 0);
+}
+
+// TORCH_INTERNAL_ASSERT(captures_underway.empty()) in synchronize_and_free_events, torch 2.1 to 2.4.
+TEST(Suspended, EmptyCacheIsAnAssertionUpToTorch24) {
+  Rig rig({.rules = rules_named("2.4")});
+  rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
+  rig.free(rig.get(20 * kMiB));
+  rig.allocator.release_pool(kOne);
+  rig.allocator.empty_cache();
+  EXPECT_EQ(rig.allocator.refusal(), Refusal::impossible);
+  EXPECT_EQ(rig.reserved(), 20 * kMiB);
+  rig.allocator.end_allocate_to_pool(kOne);
+  rig.allocator.empty_cache();
+  EXPECT_EQ(rig.allocator.refusal(), Refusal::none);
+  EXPECT_EQ(rig.reserved(), 0);
+}
+
 TEST(Suspended, FreeIsDeferredUntilTheEnd) {
   Rig rig;
   rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);

@@ -35,6 +35,7 @@ std::vector<std::pair<std::string, int64_t>> flat_stats(const Stats& stats, cons
   add(flat, "oversize_segments", stats.oversize_segments);
   flat.emplace_back("num_alloc_retries", stats.num_alloc_retries);
   flat.emplace_back("num_ooms", stats.num_ooms);
+  flat.emplace_back("num_oom_rejections", stats.num_oom_rejections);
   flat.emplace_back("num_sync_all_streams", stats.num_sync_all_streams);
   flat.emplace_back("num_device_alloc", stats.num_device_alloc);
   flat.emplace_back("num_device_free", stats.num_device_free);

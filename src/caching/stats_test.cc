@@ -224,7 +224,7 @@ TEST(FlatStats, HaveTheNamesOfMemoryStats) {
                            "num_sync_all_streams", "num_device_alloc", "num_device_free", "max_split_size"}) {
     EXPECT_EQ(flat.count(name), 1u) << name;
   }
-  EXPECT_EQ(flat.size(), 9u * 3 * 4 + 2 * 4 + 6);
+  EXPECT_EQ(flat.size(), 9u * 3 * 4 + 2 * 4 + 7);
 }
 
 TEST(FlatStats, UnlimitedSplitSizeIsMinusOne) {

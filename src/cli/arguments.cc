@@ -69,13 +69,22 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// "SNAPSHOT", "A B": what stands without an option's name.
+std::string positionals(const Command& command) {
+  std::string names;
+  for (const OptionSpec& option : command.options) {
+    if (option.name[0] != '-') names += (names.empty() ? "" : " ") + std::string(option.name);
+  }
+  return names;
+}
+
 Error unexpected_argument(const CLI::App& app, const Command& command) {
   const std::vector<std::string> extras = app.remaining();
   const std::string word = extras.empty() ? "" : extras.front();
   const std::string help = "oomscope " + std::string(command.name) + " --help";
   if (word.empty() || word[0] != '-') {
-    return usage_error("takes one snapshot; \"" + printable(word) + "\" is one too many", std::string(command.name),
-                       help);
+    return usage_error("takes " + positionals(command) + "; \"" + printable(word) + "\" is one too many",
+                       std::string(command.name), help);
   }
   const std::string bare = word.substr(0, word.find('='));
   const std::vector<std::string> names = option_names(app);
@@ -88,6 +97,15 @@ void mark_empty_values(std::vector<std::string>& words) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--conf=") words[i] = "--conf=" + std::string(kEmptyValue);
     if (i > 0 && words[i - 1] == "--conf" && words[i].empty()) words[i] = kEmptyValue;
+  }
+}
+
+// `--at step 3` is one value in two words.
+void join_step(std::vector<std::string>& words) {
+  for (size_t i = 0; i + 2 < words.size(); ++i) {
+    if (words[i] != "--at" || words[i + 1] != "step") continue;
+    words[i + 1] += " " + words[i + 2];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 2);
   }
 }
 
@@ -170,6 +188,7 @@ Result<Invocation> parse_command(const Command& command, std::vector<std::string
   app.add_flag("--strict", invocation.options.global.strict, "exit 3 where evidence is incomplete");
   for (const OptionSpec& option : command.options) add_option(app, option, raw);
   mark_empty_values(words);
+  join_step(words);
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes them last first
   try {
     app.parse(reversed);
@@ -225,13 +244,14 @@ std::string overview(const std::vector<Command>& commands) {
     text +=
         "\nI have ...\n"
         "  a snapshot (torch.cuda.memory._dump_snapshot)   oomscope why oom.pickle\n"
+        "  a folder with the snapshots of all ranks        oomscope why ranks/\n"
         "  no snapshot yet: before training, in Python\n"
         "      torch.cuda.memory._record_memory_history()\n"
         "    and after the failure\n"
         "      torch.cuda.memory._dump_snapshot(\"oom.pickle\")\n";
   }
   std::string experts;
-  for (std::string_view name : {"show", "replay", "verify"}) {
+  for (std::string_view name : {"show", "replay", "verify", "diff"}) {
     if (find_command(commands, name) != nullptr) experts += (experts.empty() ? "" : ", ") + std::string(name);
   }
   if (!experts.empty()) text += "\nExperts: " + experts + ".\n";
@@ -292,6 +312,14 @@ Result<Done> read_gpu(const std::string& text, std::optional<GpuMemory>& gpu) {
   if (!found) return usage_error(printable(found.error().what), "--gpu", found.error().hint);
   gpu = *found;
   return Done{};
+}
+
+Result<Done> read_number(const std::string& option, const std::string& text, int64_t& number) {
+  if (text.empty()) return Done{};
+  const char* end = text.data() + text.size();
+  const std::from_chars_result read = std::from_chars(text.data(), end, number);
+  if (read.ec == std::errc{} && read.ptr == end && number >= 0) return Done{};
+  return usage_error("\"" + printable(text) + "\" is no number from 0 on", option, "");
 }
 
 Result<size_t> read_choice(const std::string& option, const std::string& text,

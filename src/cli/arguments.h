@@ -40,6 +40,8 @@ struct ArgumentContext {
 // "en" or "zh"; empty: the locale's.
 [[nodiscard]] Result<Done> read_language(const std::string& text, Language& language);
 [[nodiscard]] Result<Done> read_gpu(const std::string& text, std::optional<GpuMemory>& gpu);
+// From 0 on.
+[[nodiscard]] Result<Done> read_number(const std::string& option, const std::string& text, int64_t& number);
 // One of `choices`, as its index; a near miss is suggested.
 [[nodiscard]] Result<size_t> read_choice(const std::string& option, const std::string& text,
                                          const std::vector<std::string_view>& choices);

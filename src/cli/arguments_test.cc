@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/bytes_text.h"
 #include "cli/commands.h"
 #include "cli/error_text.h"
@@ -96,6 +98,25 @@ TEST(Arguments, SizesAndCardsBecomeValues) {
   EXPECT_EQ(replay->options.replay.snapshot.device, 1);
 }
 
+TEST(Arguments, LanguageIsTheOptionsElseTheLocales) {
+  unsetenv("LC_ALL");
+  unsetenv("LC_MESSAGES");
+  setenv("LANG", "zh_CN.UTF-8", 1);
+  EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::chinese);
+  EXPECT_EQ(parse({"why", "x", "--lang", "en"})->options.why.language, Language::english);
+  setenv("LC_ALL", "zh_CN.GB18030", 1);
+  EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::english);
+  setenv("LC_ALL", "fr_FR.UTF-8", 1);
+  EXPECT_EQ(parse({"why", "x"})->options.why.language, Language::english);
+  EXPECT_NE(message_of({"why", "x", "--lang", "fr"}).find("none of en, zh"), std::string::npos);
+}
+
+TEST(Arguments, ExplainTakesOneIdOrNone) {
+  EXPECT_EQ(parse({"why", "--explain", "graph-kept"})->options.why.explain_id, "graph-kept");
+  EXPECT_EQ(parse({"why", "--explain"}, /*piped=*/true)->options.why.explain_id, "");
+  EXPECT_NE(message_of({"why", "--explain", "a", "b"}).find("takes one ID"), std::string::npos);
+}
+
 TEST(Arguments, ShowTakesAMomentOrAnEvent) {
   EXPECT_EQ(parse({"show", "a.pickle"})->options.show.at, Moment::peak);
   EXPECT_EQ(parse({"show", "a.pickle", "--at", "oom"})->options.show.at, Moment::oom);
@@ -112,7 +133,7 @@ TEST(Arguments, SlipsNameTheNextStep) {
   EXPECT_EQ(message_of({"show", "a.pickle", "--at", "peek"}),
             "oomscope: --at: \"peek\" is none of peak, end, oom\n  did you mean --at peak?\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "b.pickle"}),
-            "oomscope: replay: takes one snapshot; \"b.pickle\" is one too many\n  oomscope replay --help\n");
+            "oomscope: replay: takes SNAPSHOT; \"b.pickle\" is one too many\n  oomscope replay --help\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "--cap", "20XB"}),
             "oomscope: --cap \"20XB\": unknown unit \"XB\"; the units are B, KiB, MiB, GiB and TiB\n"
             "  write it like 24GiB, 512M, 1.5GiB or 1048576 (bytes)\n");

@@ -15,6 +15,7 @@ namespace oomscope {
 // What an option's text is until it is checked: parse_arguments stores here, `finish` turns it into Options.
 struct RawOptions {
   std::string path;
+  std::string path_b;
   std::vector<std::string> evidence;
   std::string device;
   std::string rules;
@@ -28,6 +29,7 @@ struct RawOptions {
   std::string stats;
   std::string language;
   bool no_sweep = false;
+  bool explain = false;
   bool sweep = false;
   bool smallest_cap = false;
 };

@@ -11,6 +11,7 @@ namespace oomscope {
 [[nodiscard]] Command show_command();
 [[nodiscard]] Command verify_command();
 [[nodiscard]] Command replay_command();
+[[nodiscard]] Command diff_command();
 
 // Those that can run, in the order of --help.
 [[nodiscard]] std::vector<Command> all_commands();

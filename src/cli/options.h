@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/diff.h"
 #include "analysis/show.h"
 #include "types/gpu_names.h"
 #include "words/words.h"
@@ -34,6 +35,8 @@ struct WhyArguments {
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
   bool no_sweep = false;             // leave the replays under other settings out
   Language language = Language::english;
+  bool explain = false;    // not evidence, but what is known
+  std::string explain_id;  // of a cause, remedy or claim; empty: the table of symptoms
 };
 
 struct ShowArguments {
@@ -59,6 +62,14 @@ struct ReplayArguments {
   bool smallest_cap = false;
 };
 
+struct DiffArguments {
+  SnapshotArguments a;
+  SnapshotArguments b;
+  DiffMoment at;
+  Language language = Language::english;
+  int64_t top = 15;  // rows shown before "[N others]"
+};
+
 // One of them is meant: the one of the command that was given.
 struct Options {
   GlobalOptions global;
@@ -66,6 +77,7 @@ struct Options {
   ShowArguments show;
   VerifyArguments verify;
   ReplayArguments replay;
+  DiffArguments diff;
 };
 
 }  // namespace oomscope

@@ -1,6 +1,5 @@
 // oomscope show SNAPSHOT: the state of the allocator at one moment.
 #include <array>
-#include <charconv>
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
@@ -8,13 +7,6 @@
 
 namespace oomscope {
 namespace {
-
-Result<Done> read_number(const std::string& option, const std::string& text, int64_t& number) {
-  const char* end = text.data() + text.size();
-  const std::from_chars_result read = std::from_chars(text.data(), end, number);
-  if (read.ec == std::errc{} && read.ptr == end && number >= 0) return Done{};
-  return Error{.code = "bad-usage", .what = "not a number from 0 on", .where = option, .hint = "oomscope show --help"};
-}
 
 Result<Done> finish(const RawOptions& raw, Options& options) {
   constexpr std::array<Moment, 3> kMoments = {Moment::peak, Moment::end, Moment::oom};

@@ -2,50 +2,16 @@
 
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "caching/stats_names.h"
 
 namespace oomscope {
 namespace {
 
-using Numbers = std::map<std::string, int64_t>;
-
-void add_stat(const std::string& name, const Stat& stat, Numbers& numbers) {
-  numbers[name + ".current"] = stat.current;
-  numbers[name + ".peak"] = stat.peak;
-  numbers[name + ".allocated"] = stat.allocated();
-  numbers[name + ".freed"] = stat.freed;
-}
-
-void add_array(const std::string& name, const StatArray& array, Numbers& numbers) {
-  add_stat(name + ".all", array.all, numbers);
-  add_stat(name + ".large_pool", array.large, numbers);
-  add_stat(name + ".small_pool", array.small, numbers);
-}
-
-// Names as torch.cuda.memory_stats() makes them: the nested dictionary's keys joined by dots.
-Numbers numbers_of(const Stats& stats, const AllocatorSettings& settings) {
-  Numbers numbers;
-  add_array("allocation", stats.allocation, numbers);
-  add_array("segment", stats.segment, numbers);
-  add_array("active", stats.active, numbers);
-  add_array("inactive_split", stats.inactive_split, numbers);
-  add_array("allocated_bytes", stats.allocated_bytes, numbers);
-  add_array("reserved_bytes", stats.reserved_bytes, numbers);
-  add_array("active_bytes", stats.active_bytes, numbers);
-  add_array("inactive_split_bytes", stats.inactive_split_bytes, numbers);
-  add_array("requested_bytes", stats.requested_bytes, numbers);
-  add_stat("oversize_allocations", stats.oversize_allocations, numbers);
-  add_stat("oversize_segments", stats.oversize_segments, numbers);
-  numbers["num_alloc_retries"] = stats.num_alloc_retries;
-  numbers["num_ooms"] = stats.num_ooms;
-  numbers["num_oom_rejections"] = stats.num_oom_rejections;
-  numbers["num_device_alloc"] = stats.num_device_alloc;
-  numbers["num_device_free"] = stats.num_device_free;
-  numbers["max_split_size"] = settings.max_split_size_bytes == kUnlimitedBytes ? -1 : settings.max_split_size_bytes;
-  return numbers;
-}
+// PyTorch counts it in places that leave no trace (docs/fidelity.md).
+constexpr std::string_view kNotReconstructed = "num_sync_all_streams";
 
 }  // namespace
 
@@ -64,7 +30,8 @@ Result<StatsComparison> compare_stats_text(const std::string& text, const std::s
     if (inner != parsed.end() && inner->is_object()) recorded = &*inner;
   }
   StatsComparison comparison;
-  for (const auto& [key, model] : numbers_of(stats, settings)) {
+  for (const auto& [key, model] : flat_stats(stats, settings)) {
+    if (key == kNotReconstructed) continue;
     const auto value = recorded->find(key);
     if (value == recorded->end() || !value->is_number_integer()) continue;
     ++comparison.total;

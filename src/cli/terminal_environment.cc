@@ -20,12 +20,15 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+bool names_utf8(std::string locale) {
+  for (char& c : locale) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return locale.find("UTF-8") != std::string::npos || locale.find("UTF8") != std::string::npos;
+}
+
 bool names_utf8(const TerminalFacts& facts) {
   for (const std::optional<std::string>* name : {&facts.lc_all, &facts.lc_ctype, &facts.lang}) {
     if (!*name || (*name)->empty()) continue;
-    std::string upper = **name;
-    for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    return upper.find("UTF-8") != std::string::npos || upper.find("UTF8") != std::string::npos;
+    return names_utf8(**name);
   }
   return false;
 }
@@ -65,7 +68,9 @@ TerminalOptions terminal_options(const TerminalFacts& facts) {
 Language language_of_environment() {
   for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
     const std::optional<std::string> value = variable(name);
-    if (value && !value->empty()) return language_of(*value).value_or(Language::english);
+    if (!value || value->empty()) continue;
+    const bool is_other_charset = value->find('.') != std::string::npos && !names_utf8(*value);
+    return is_other_charset ? Language::english : language_of(*value).value_or(Language::english);
   }
   return Language::english;
 }

@@ -28,7 +28,8 @@ struct TerminalFacts {
 // NO_COLOR. Unicode: the first set one of LC_ALL, LC_CTYPE and LANG names UTF-8.
 [[nodiscard]] TerminalOptions terminal_options(const TerminalFacts& facts);
 
-// Of the first set one of LC_ALL, LC_MESSAGES and LANG; English where it names neither English nor Chinese.
+// Of the first set one of LC_ALL, LC_MESSAGES and LANG; English where it names neither English nor Chinese, or another
+// character set than UTF-8, in which our Chinese could not be read.
 [[nodiscard]] Language language_of_environment();
 
 // True where something was piped or redirected into the program; /dev/null and a closed input are nothing.

@@ -2,11 +2,13 @@
 //
 // Open addressing over a power-of-two table with linear probing. Keys are never removed: an address that was seen
 // stays, with kNoAllocation when nothing lives there, since "was there ever anything?" is a question too. Block
-// addresses are multiples of 512, so the low bits are mixed by a multiplication first.
+// addresses are multiples of 512, so the low bits are mixed by a multiplication first. Addresses that were chosen to
+// collide end in an ordered map: a search takes so many probes at most.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -23,20 +25,24 @@ class AddressMap {
 
   // The value of `address`, or nullptr if the address was never set.
   [[nodiscard]] uint32_t* find(uint64_t address) {
-    Slot& slot = slots_[probe(address)];
-    return slot.used ? &slot.value : nullptr;
+    Slot* slot = probe(address);
+    if (slot == nullptr) {
+      const auto found = colliding_.find(address);
+      return found == colliding_.end() ? nullptr : &found->second;
+    }
+    return slot->used ? &slot->value : nullptr;
   }
 
   void set(uint64_t address, uint32_t value) {
-    Slot& slot = slots_[probe(address)];
-    if (!slot.used) {
-      slot.address = address;
-      slot.used = true;
-      slot.value = value;
+    Slot* slot = probe(address);
+    if (slot == nullptr) {
+      colliding_[address] = value;
+    } else if (slot->used) {
+      slot->value = value;
+    } else {
+      *slot = Slot{.address = address, .value = value, .used = true};
       if (++count_ * 2 > slots_.size()) grow();
-      return;
     }
-    slot.value = value;
   }
 
  private:
@@ -52,22 +58,40 @@ class AddressMap {
     return shift;
   }
 
-  [[nodiscard]] size_t probe(uint64_t address) const {
+  // Its slot, or the free one for it; nullptr if both are too far away.
+  [[nodiscard]] Slot* probe(uint64_t address) {
+    constexpr int kMostProbes = 256;
     size_t index = static_cast<size_t>((address * 0x9e3779b97f4a7c15ULL) >> shift_);
-    while (slots_[index].used && slots_[index].address != address) index = (index + 1) & (slots_.size() - 1);
-    return index;
+    for (int i = 0; i < kMostProbes; ++i) {
+      Slot& slot = slots_[index];
+      if (!slot.used || slot.address == address) return &slot;
+      index = (index + 1) & (slots_.size() - 1);
+    }
+    return nullptr;
   }
 
   void grow() {
     std::vector<Slot> old(slots_.size() * 2);
     old.swap(slots_);
     shift_ = shift_of(slots_.size());
+    std::map<uint64_t, uint32_t> again;
+    again.swap(colliding_);
     for (const Slot& slot : old) {
-      if (slot.used) slots_[probe(slot.address)] = slot;
+      if (slot.used) put_again(slot.address, slot.value);
+    }
+    for (const auto& [address, value] : again) put_again(address, value);
+  }
+
+  void put_again(uint64_t address, uint32_t value) {
+    if (Slot* slot = probe(address)) {
+      *slot = Slot{.address = address, .value = value, .used = true};
+    } else {
+      colliding_[address] = value;
     }
   }
 
   std::vector<Slot> slots_;
+  std::map<uint64_t, uint32_t> colliding_;
   size_t count_ = 0;
   int shift_ = 0;
 };

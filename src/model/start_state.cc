@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,7 @@ struct Run {
   PoolId pool;
   bool is_small = false;
   bool is_expandable = false;
+  bool class_is_known = true;  // else is_small is a guess
 };
 using Runs = std::map<uint64_t, Run>;
 
@@ -47,54 +49,36 @@ StartBlock empty_block(int64_t size, StartState state) {
 
 uint64_t end_of(const Runs::value_type& entry) { return entry.first + static_cast<uint64_t>(entry.second.size); }
 
+// What a stretch of pages learns from one that it touches.
+void join(Run& run, const Run& neighbour) {
+  run.size += neighbour.size;
+  run.pool = neighbour.pool;
+  if (run.class_is_known && !neighbour.class_is_known) return;
+  run.is_small = neighbour.is_small;
+  run.class_is_known = neighbour.class_is_known;
+}
+
 // Adds pages to the expandable runs, joining those that touch.
 void add_pages(Runs& runs, uint64_t address, Run run) {
+  const uint64_t end = address + static_cast<uint64_t>(run.size);
   auto next = runs.lower_bound(address);
   if (next != runs.begin()) {
     auto before = std::prev(next);
     if (end_of(*before) == address && before->second.is_expandable && before->second.stream == run.stream) {
-      run.size += before->second.size;
-      run.pool = before->second.pool;
-      run.is_small = before->second.is_small;
+      join(run, before->second);
       address = before->first;
       runs.erase(before);
     }
   }
-  if (next != runs.end() && next->first == address + static_cast<uint64_t>(run.size) && next->second.is_expandable &&
-      next->second.stream == run.stream) {
-    run.size += next->second.size;
-    run.pool = next->second.pool;
-    run.is_small = next->second.is_small;
+  if (next != runs.end() && next->first == end && next->second.is_expandable && next->second.stream == run.stream) {
+    join(run, next->second);
     runs.erase(next);
   }
   runs[address] = run;
 }
 
-// Takes pages out of the run that holds them; false if no run does.
-bool remove_pages(Runs& runs, uint64_t address, int64_t size) {
-  auto found = runs.upper_bound(address);
-  if (found == runs.begin()) return false;
-  --found;
-  const uint64_t end = address + static_cast<uint64_t>(size);
-  if (end_of(*found) < end || !found->second.is_expandable) return false;
-  const uint64_t begin = found->first;
-  const uint64_t run_end = end_of(*found);
-  Run run = found->second;
-  runs.erase(found);
-  if (begin < address) {
-    run.size = static_cast<int64_t>(address - begin);
-    runs[begin] = run;
-  }
-  if (end < run_end) {
-    run.size = static_cast<int64_t>(run_end - end);
-    runs[end] = run;
-  }
-  return true;
-}
-
-// Removes what of [address, address + size) is in expandable runs, however they lie: for events that contradict the
-// rest.
-void cut_out(Runs& runs, uint64_t address, int64_t size) {
+// Takes pages out of the expandable runs.
+void remove_pages(Runs& runs, uint64_t address, int64_t size) {
   const uint64_t end = address + static_cast<uint64_t>(size);
   auto found = runs.upper_bound(address);
   if (found != runs.begin()) --found;
@@ -120,14 +104,14 @@ void cut_out(Runs& runs, uint64_t address, int64_t size) {
 
 class StartRebuilder {
  public:
-  StartRebuilder(Timeline& timeline, const RoundSize& round)
-      : timeline_(timeline), trace_(timeline.trace()), snapshot_(*timeline.snapshot), round_(round) {}
+  StartRebuilder(Timeline& timeline, const TimelineOptions& options)
+      : timeline_(timeline), trace_(timeline.trace()), snapshot_(*timeline.snapshot), options_(options) {}
 
   void run() {
     collect_final_runs();
     if (!snapshot_.complete) keep_used_segments();
     undo_driver_events();
-    if (snapshot_.complete) drop_contradicted_runs();
+    name_guessed_pools();
     collect_ghosts();
     size_ghosts_by_neighbours();
     build_segments();
@@ -173,80 +157,37 @@ class StartRebuilder {
               .is_expandable = false};
       switch (trace_.action[i]) {
         case Action::segment_free: runs_[address] = run; break;
-        case Action::segment_alloc:
-          if (runs_.erase(address) == 0) lost_.push_back(Lost{size, false});
-          break;
+        case Action::segment_alloc: runs_.erase(address); break;
         case Action::segment_unmap:
           run.is_expandable = true;
-          run.is_small = size % (20 * kMiB) != 0;
+          run.is_small = size % options_.large_page_bytes != 0;
+          run.class_is_known = run.is_small;
           add_pages(runs_, address, run);
           break;
         case Action::segment_map:
-          note_range(address, size, trace_.stream(i));
-          if (!remove_pages(runs_, address, size)) {
-            cut_out(runs_, address, size);
-            lost_.push_back(Lost{size, true});
-          }
+          note_range(address, size, run);
+          remove_pages(runs_, address, size);
           break;
         default: break;
       }
     }
   }
 
-  // A segment that was obtained, never released and is not there at the end, and one of the same size at the start that
-  // nobody obtained: one of two addresses is wrong, and the start did not have it.
-  void drop_contradicted_runs() {
-    for (const Lost& lost : lost_) {
-      Runs::iterator wrong = runs_.end();
-      int best = 1;  // a run that nothing speaks against stays
-      for (auto entry = runs_.begin(); entry != runs_.end(); ++entry) {
-        if (entry->second.size != lost.size || entry->second.is_expandable != lost.is_expandable) continue;
-        const int doubt = doubt_about(entry);
-        if (doubt <= best) continue;
-        best = doubt;
-        wrong = entry;
-      }
-      if (wrong != runs_.end()) runs_.erase(wrong);
+  // Memory that was there at the start, of pools that replay found out about.
+  void name_guessed_pools() {
+    for (const PoolSpan& span : options_.pool_spans) {
+      if (span.begin != 0) continue;
+      auto run = run_of(span.address);
+      if (run != runs_.end() && run->first == span.address && run->second.size <= span.size)
+        run->second.pool = span.pool;
     }
-    // Splinters that such an event left: pages come in whole 2 MiB.
-    if (lost_.empty()) return;
-    for (auto entry = runs_.begin(); entry != runs_.end();) {
-      const bool splinter = entry->second.is_expandable && entry->second.size % kSmallPage != 0;
-      entry = splinter ? runs_.erase(entry) : std::next(entry);
-    }
-  }
-
-  // How little a run of the start is to be believed: 3 it cannot be, 2 nothing used it, 1 nothing speaks against it.
-  int doubt_about(Runs::iterator entry) {
-    const bool misaligned = entry->first % static_cast<uint64_t>(kSmallPage) != 0;
-    const bool overlaps_next = std::next(entry) != runs_.end() && end_of(*entry) > std::next(entry)->first;
-    const bool overlaps_previous = entry != runs_.begin() && end_of(*std::prev(entry)) > entry->first;
-    if (misaligned || overlaps_next || overlaps_previous) return 3;
-    return touched_before(*entry, first_obtained(*entry)) ? 1 : 2;
-  }
-
-  // The first event that obtains memory where the run is: what lives there afterwards does not need the run.
-  uint32_t first_obtained(const Runs::value_type& run) const {
-    for (const uint32_t event : timeline_.driver_events) {
-      const Action action = trace_.action[event];
-      if (action != Action::segment_alloc && action != Action::segment_map) continue;
-      const uint64_t end = trace_.addr[event] + static_cast<uint64_t>(trace_.size[event]);
-      if (trace_.addr[event] < end_of(run) && run.first < end) return event;
-    }
-    return kNoEvent;
-  }
-
-  // Does anything live in the run before that event? A segment that was only obtained then is untouched.
-  bool touched_before(const Runs::value_type& run, uint32_t event) const {
-    return std::any_of(timeline_.allocations.begin(), timeline_.allocations.end(), [&](const Allocation& allocation) {
-      const bool inside = allocation.address >= run.first && allocation.address < end_of(run);
-      return inside && (allocation.begin == kNoEvent || allocation.begin < event);
-    });
   }
 
   // Where expandable ranges begin, as far as map events tell. One map step of the small pool is one page of 2 MiB.
-  void note_range(uint64_t address, int64_t size, StreamId stream) {
-    const auto key = std::pair(stream, size == kSmallPage);
+  void note_range(uint64_t address, int64_t size, const Run& event) {
+    const auto run = run_of(address);
+    const PoolId pool = run != runs_.end() ? run->second.pool : event.pool;
+    const auto key = std::tuple(pool, event.stream, size == kSmallPage);
     auto [entry, made] = lowest_map_.try_emplace(key, address);
     if (!made) entry->second = std::min(entry->second, address);
   }
@@ -256,19 +197,25 @@ class StartRebuilder {
   struct Ghost {
     uint32_t allocation;
     bool exact;
+    bool pending = false;
   };
 
   void collect_ghosts() {
     for (uint32_t id = 0; id < timeline_.allocations.size(); ++id) {
       Allocation& allocation = timeline_.allocations[id];
       if (allocation.begin != kNoEvent) continue;
-      if (allocation.free_requested == kNoEvent && allocation.free_completed == kNoEvent) continue;  // tied elsewhere
-      if (run_of(allocation.address) == runs_.end()) {
+      const auto run = run_of(allocation.address);
+      if (run == runs_.end()) {
         timeline_.orphan_frees += 1;  // freed, but not inside any segment of the start
         continue;
       }
-      allocation.size = round_(std::max<int64_t>(allocation.requested, 1));
-      ghosts_[allocation.address] = Ghost{.allocation = id, .exact = false};
+      allocation.size = options_.round(std::max<int64_t>(allocation.requested, 1));
+      const bool pending = allocation.free_requested == kNoEvent;
+      ghosts_[allocation.address] = Ghost{.allocation = id, .exact = false, .pending = pending};
+      if (!run->second.class_is_known) {
+        run->second.is_small = allocation.size <= kMiB;
+        run->second.class_is_known = true;
+      }
     }
     std::map<uint64_t, const SnapshotBlock*> live_at_end;
     for (const SnapshotSegment& segment : snapshot_.segments) {
@@ -305,10 +252,10 @@ class StartRebuilder {
                                                .free_requested = kNoEvent,
                                                .free_completed = kNoEvent,
                                                .stream_index = static_cast<uint32_t>(stream - trace_.streams.begin()),
-                                               .pool_index = pool_index(run->second.pool),
+                                               .pool_index = timeline_.pool_index(run->second.pool),
                                                .stack = block.stack});
-    ghosts_[address] = Ghost{.allocation = id, .exact = true};
-    if (block.state == BlockState::active_pending_free) silent_pending_.push_back(id);
+    const bool pending = block.state == BlockState::active_pending_free;
+    ghosts_[address] = Ghost{.allocation = id, .exact = true, .pending = pending};
   }
 
   Runs::iterator run_of(uint64_t address) {
@@ -351,12 +298,6 @@ class StartRebuilder {
 
   // --- segments --------------------------------------------------------------------------------------------------
 
-  uint32_t pool_index(PoolId pool) {
-    auto found = std::find(timeline_.pools.begin(), timeline_.pools.end(), pool);
-    if (found == timeline_.pools.end()) found = timeline_.pools.insert(found, pool);
-    return static_cast<uint32_t>(found - timeline_.pools.begin());
-  }
-
   void build_segments() {
     int64_t live = 0;
     std::map<std::tuple<PoolId, StreamId, bool>, StartSegment> ranges;
@@ -368,7 +309,7 @@ class StartRebuilder {
         timeline_.start.push_back(StartSegment{.address = address,
                                                .size = run.size,
                                                .stream = run.stream,
-                                               .pool_index = pool_index(run.pool),
+                                               .pool_index = timeline_.pool_index(run.pool),
                                                .is_small = run.is_small,
                                                .is_expandable = false,
                                                .blocks = std::move(blocks)});
@@ -380,7 +321,7 @@ class StartRebuilder {
         range = StartSegment{.address = base,
                              .size = 0,
                              .stream = run.stream,
-                             .pool_index = pool_index(run.pool),
+                             .pool_index = timeline_.pool_index(run.pool),
                              .is_small = run.is_small,
                              .is_expandable = true,
                              .blocks = {}};
@@ -396,7 +337,7 @@ class StartRebuilder {
   }
 
   uint64_t range_base(uint64_t address, const Run& run) const {
-    auto lowest = lowest_map_.find({run.stream, run.is_small});
+    auto lowest = lowest_map_.find({run.pool, run.stream, run.is_small});
     return lowest == lowest_map_.end() ? address : std::min(address, lowest->second);
   }
 
@@ -438,13 +379,10 @@ class StartRebuilder {
         if (gap > kMiB) timeline_.uncertain_ghosts += 1;
       }
       allocation.size = size;
-      allocation.pool_index = pool_index(run.pool);
-      const bool pending =
-          (allocation.free_requested == kNoEvent && allocation.free_completed != kNoEvent) ||
-          std::find(silent_pending_.begin(), silent_pending_.end(), entry->second.allocation) != silent_pending_.end();
+      allocation.pool_index = timeline_.pool_index(run.pool);
       blocks.push_back(StartBlock{.size = size,
                                   .requested_size = allocation.requested,
-                                  .state = pending ? StartState::pending : StartState::allocated,
+                                  .state = entry->second.pending ? StartState::pending : StartState::allocated,
                                   .allocation = entry->second.allocation});
       address += static_cast<uint64_t>(size);
     }
@@ -455,20 +393,16 @@ class StartRebuilder {
   Timeline& timeline_;
   const Trace& trace_;
   const Snapshot& snapshot_;
-  const RoundSize& round_;
+  const TimelineOptions& options_;
   Runs runs_;
-  struct Lost {  // obtained, but neither released nor there at the end
-    int64_t size;
-    bool is_expandable;
-  };
-  std::vector<Lost> lost_;
   std::map<uint64_t, Ghost> ghosts_;  // by address
-  std::map<std::pair<StreamId, bool>, uint64_t> lowest_map_;
-  std::vector<uint32_t> silent_pending_;
+  std::map<std::tuple<PoolId, StreamId, bool>, uint64_t> lowest_map_;
 };
 
 }  // namespace
 
-void rebuild_start_state(Timeline& timeline, const RoundSize& round) { StartRebuilder(timeline, round).run(); }
+void rebuild_start_state(Timeline& timeline, const TimelineOptions& options) {
+  StartRebuilder(timeline, options).run();
+}
 
 }  // namespace oomscope

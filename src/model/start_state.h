@@ -6,6 +6,6 @@
 namespace oomscope {
 
 // Fills timeline.start and, for ghosts, Allocation::size. Needs paired events and pools.
-void rebuild_start_state(Timeline& timeline, const RoundSize& round);
+void rebuild_start_state(Timeline& timeline, const TimelineOptions& options);
 
 }  // namespace oomscope

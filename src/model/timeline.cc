@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "base/huge_pages.h"
 #include "model/address_map.h"
-#include "model/reconcile.h"
 #include "model/start_state.h"
 
 namespace oomscope {
@@ -67,10 +65,6 @@ class Pairing {
     Allocation& allocation = timeline_.allocations[id];
     allocation.begin = event;
     allocation.stack = trace_.stack[event];
-    const uint32_t* there = live_.find(allocation.address);
-    if (there != nullptr && *there != kNoAllocation && timeline_.allocations[*there].begin != kNoEvent) {
-      shadowed_[id] = *there;  // two live blocks at one address: one of the two events is wrong; the frees will tell
-    }
     live_.set(allocation.address, id);
     return id;
   }
@@ -84,7 +78,6 @@ class Pairing {
       live_.set(address, id);
       return id;
     }
-    if (*found != kNoAllocation && !shadowed_.empty()) choose_by_size(*found, trace_.size[event]);
     if (*found == kNoAllocation || timeline_.allocations[*found].free_requested != kNoEvent) {
       timeline_.orphan_frees += 1;
       return kNoAllocation;
@@ -109,51 +102,25 @@ class Pairing {
     const uint32_t id = *found;
     timeline_.allocations[id].free_completed = event;
     *found = kNoAllocation;
-    const auto shadow = shadowed_.find(id);
-    if (shadow != shadowed_.end()) {
-      *found = shadow->second;
-      shadowed_.erase(shadow);
-    }
     return id;
-  }
-
-  // Of two blocks at one address, the one whose size the free names.
-  void choose_by_size(uint32_t& current, int64_t size) {
-    const auto shadow = shadowed_.find(current);
-    if (shadow == shadowed_.end() || timeline_.allocations[current].requested == size) return;
-    const uint32_t hidden = shadow->second;
-    if (timeline_.allocations[hidden].requested != size) return;
-    shadowed_.erase(shadow);
-    shadowed_[hidden] = current;
-    current = hidden;
   }
 
   Timeline& timeline_;
   const Trace& trace_;
   AddressMap live_;
-  std::unordered_map<uint32_t, uint32_t> shadowed_;  // allocation -> the one it hides at its address
 };
-
-uint32_t pool_index(Timeline& timeline, PoolId pool) {
-  auto found = std::find(timeline.pools.begin(), timeline.pools.end(), pool);
-  if (found == timeline.pools.end()) {
-    timeline.pools.push_back(pool);
-    found = timeline.pools.end() - 1;
-  }
-  return static_cast<uint32_t>(found - timeline.pools.begin());
-}
 
 // From torch 2.12 on every event names its pool. Before, an allocation is in the pool of the segment that held its
 // address at that time; a segment that was freed before the dump left no trace of its pool and counts as default.
 void find_pools(Timeline& timeline) {
-  timeline.pools = {PoolId{}};
+  timeline.pool_index(PoolId{});
   const Trace& trace = timeline.trace();
   if (!trace.pool.empty()) {
     for (Allocation& allocation : timeline.allocations) {
       const uint32_t event = allocation.begin != kNoEvent            ? allocation.begin
                              : allocation.free_requested != kNoEvent ? allocation.free_requested
                                                                      : allocation.free_completed;
-      if (event != kNoEvent) allocation.pool_index = pool_index(timeline, trace.pool[event]);
+      if (event != kNoEvent) allocation.pool_index = timeline.pool_index(trace.pool[event]);
     }
     return;
   }
@@ -167,7 +134,7 @@ void find_pools(Timeline& timeline) {
     if (segment.device != timeline.device || segment.pool.is_default()) continue;
     ranges[segment.address] = Range{.end = segment.address + static_cast<uint64_t>(segment.total_size),
                                     .since = 0,
-                                    .pool = pool_index(timeline, segment.pool)};
+                                    .pool = timeline.pool_index(segment.pool)};
   }
   if (ranges.empty()) return;
   for (uint32_t event : timeline.driver_events) {
@@ -186,30 +153,70 @@ void find_pools(Timeline& timeline) {
   }
 }
 
-// What replay found out about pools that were gone at the end.
-void apply_pool_spans(Timeline& timeline, const std::vector<PoolSpan>& spans) {
-  for (const PoolSpan& span : spans) {
-    const uint32_t index = pool_index(timeline, span.pool);
-    for (Allocation& allocation : timeline.allocations) {
-      if (allocation.address - span.address >= static_cast<uint64_t>(span.size)) continue;
-      const uint32_t begin = allocation.begin == kNoEvent ? 0 : allocation.begin;
-      if (begin >= span.begin && begin < span.end) allocation.pool_index = index;
+// What replay found out about pools that were gone at the end. Memory is one pool's at a time, so of spans that overlap
+// the later one holds from its begin on.
+class PoolSpans {
+ public:
+  explicit PoolSpans(std::vector<PoolSpan> spans) : spans_(std::move(spans)) {
+    std::stable_sort(spans_.begin(), spans_.end(),
+                     [](const PoolSpan& a, const PoolSpan& b) { return a.begin < b.begin; });
+  }
+
+  // Asked with `event` ascending; nullptr if no span held the address then.
+  const PoolSpan* at(uint64_t address, uint32_t event) {
+    for (; next_ < spans_.size() && spans_[next_].begin <= event; ++next_) open(spans_[next_]);
+    auto above = open_.upper_bound(address);
+    if (above == open_.begin()) return nullptr;
+    const PoolSpan& span = *std::prev(above)->second;
+    const bool inside = address - span.address < static_cast<uint64_t>(span.size);
+    return inside && event < span.end ? &span : nullptr;
+  }
+
+ private:
+  void open(const PoolSpan& span) {
+    auto first = open_.upper_bound(span.address);
+    if (first != open_.begin()) {
+      const PoolSpan& before = *std::prev(first)->second;
+      if (span.address - before.address < static_cast<uint64_t>(before.size)) --first;
     }
+    while (first != open_.end() &&
+           (first->first < span.address || first->first - span.address < static_cast<uint64_t>(span.size))) {
+      first = open_.erase(first);
+    }
+    open_[span.address] = &span;
+  }
+
+  std::vector<PoolSpan> spans_;  // by begin
+  size_t next_ = 0;
+  std::map<uint64_t, const PoolSpan*> open_;
+};
+
+void apply_pool_spans(Timeline& timeline, const std::vector<PoolSpan>& spans) {
+  if (spans.empty()) return;
+  PoolSpans pools(spans);
+  auto apply = [&](Allocation& allocation, uint32_t event) {
+    const PoolSpan* span = pools.at(allocation.address, event);
+    if (span != nullptr) allocation.pool_index = timeline.pool_index(span->pool);
+  };
+  for (Allocation& allocation : timeline.allocations) {
+    if (allocation.begin == kNoEvent) apply(allocation, 0);
+  }
+  for (Allocation& allocation : timeline.allocations) {  // in the order of their begins
+    if (allocation.begin != kNoEvent) apply(allocation, allocation.begin);
   }
 }
 
 }  // namespace
 
-Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                        const std::vector<PoolSpan>& pool_spans) {
+Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options) {
   Timeline timeline;
   timeline.snapshot = &snapshot;
   timeline.device = device;
+  timeline.corrected = options.corrected;
   Pairing(timeline).run();
-  reconcile_pairs(timeline);
   find_pools(timeline);
-  apply_pool_spans(timeline, pool_spans);
-  rebuild_start_state(timeline, round);
+  apply_pool_spans(timeline, options.pool_spans);
+  rebuild_start_state(timeline, options);
   return timeline;
 }
 

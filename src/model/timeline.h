@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "types/ids.h"
@@ -33,6 +35,17 @@ struct Allocation {
   StackId stack = StackId::none;
 };
 
+// Has it happened by then? kNoEvent never does, and kNoEvent as `by` is the time before the first event.
+[[nodiscard]] inline bool has_happened(uint32_t event, uint32_t by) {
+  return event != kNoEvent && by != kNoEvent && event <= by;
+}
+
+// Is it live, or pending, right after the event? What the replay could not place (size 0) never is.
+[[nodiscard]] inline bool is_live_after(const Allocation& allocation, uint32_t event) {
+  const bool begun = allocation.begin == kNoEvent || has_happened(allocation.begin, event);
+  return allocation.size != 0 && begun && !has_happened(allocation.free_completed, event);
+}
+
 enum class StartState : uint8_t { allocated, pending, free, unmapped };
 
 struct StartBlock {
@@ -56,17 +69,27 @@ struct StartSegment {
 struct Timeline {
   const Snapshot* snapshot = nullptr;  // must outlive the timeline
   int32_t device = 0;
-  std::vector<PoolId> pools;  // pools[0] is the default pool
+  std::vector<PoolId> pools;                // pools[0] is the default pool
+  std::map<PoolId, uint32_t> pool_numbers;  // the way back
   std::vector<Allocation> allocations;
   std::vector<uint32_t> allocation_of;  // event -> allocation, kNoAllocation for driver events and orphans
   std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
   std::vector<StartSegment> start;
-  bool starts_mid_life = false;          // live blocks at the start
-  int64_t uncertain_ghosts = 0;          // live blocks of the start whose exact size nothing in the window shows
-  int64_t orphan_frees = 0;              // frees of addresses that cannot have been live
-  int64_t expandable_reserve_bytes = 0;  // size of an expandable range as its neighbours tell; 0: unknown
+  bool starts_mid_life = false;            // live blocks at the start
+  int64_t uncertain_ghosts = 0;            // live blocks of the start whose exact size nothing in the window shows
+  int64_t orphan_frees = 0;                // frees of addresses that cannot have been live
+  int64_t expandable_reserve_bytes = 0;    // size of an expandable range as its neighbours tell; 0: unknown
+  std::shared_ptr<const Trace> corrected;  // taken for the recorded events, where one of them is wrong; else empty
 
-  [[nodiscard]] const Trace& trace() const { return snapshot->traces[static_cast<size_t>(device)]; }
+  // Its index in `pools`, where it is added if it is not there.
+  uint32_t pool_index(PoolId pool) {
+    const auto [entry, made] = pool_numbers.try_emplace(pool, static_cast<uint32_t>(pools.size()));
+    if (made) pools.push_back(pool);
+    return entry->second;
+  }
+  [[nodiscard]] const Trace& trace() const {
+    return corrected != nullptr ? *corrected : snapshot->traces[static_cast<size_t>(device)];
+  }
 };
 
 // Memory that belonged to a private pool which was gone when the snapshot was taken: whatever was allocated in
@@ -83,9 +106,15 @@ struct PoolSpan {
 // that only their requests tell of.
 using RoundSize = std::function<int64_t(int64_t)>;
 
+struct TimelineOptions {
+  RoundSize round;
+  int64_t large_page_bytes = int64_t{20} << 20;  // of expandable segments: large_segment_size_mb
+  std::vector<PoolSpan> pool_spans = {};
+  std::shared_ptr<const Trace> corrected = nullptr;  // read in place of the recorded events; has as many
+};
+
 // `device` is an index that devices_of() returned, or any ordinal whose trace exists.
-[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const RoundSize& round,
-                                      const std::vector<PoolSpan>& pool_spans = {});
+[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options);
 
 // Devices that have events, or, if none has, that have segments.
 [[nodiscard]] std::vector<int32_t> devices_of(const Snapshot& snapshot);

@@ -15,7 +15,9 @@ constexpr PoolId kUserPool{.first = 0, .second = 1};
 
 int64_t to_512(int64_t request) { return (request + 511) / 512 * 512; }
 
-Timeline timeline_of(const Snapshot& snapshot, int32_t device = 0) { return build_timeline(snapshot, device, to_512); }
+Timeline timeline_of(const Snapshot& snapshot, int32_t device = 0) {
+  return build_timeline(snapshot, device, {.round = to_512});
+}
 
 const StartSegment& only_segment(const Timeline& timeline) {
   EXPECT_EQ(timeline.start.size(), 1u);
@@ -109,6 +111,19 @@ TEST(StartState, HoldsPagesThatWereUnmappedInTheWindow) {
   const StartSegment segment = only_segment(timeline_of(snapshot));
   EXPECT_TRUE(segment.is_expandable);
   EXPECT_EQ(sizes_of(segment), (std::vector<int64_t>{40 * kMiB}));
+}
+
+TEST(StartState, PagesOfTheLargePoolFollowTheLargeSegmentSize) {
+  const Snapshot snapshot = SnapshotBuilder().segment_unmap(kA, 32 * kMiB).build();
+  EXPECT_TRUE(only_segment(timeline_of(snapshot)).is_small);
+  const Timeline timeline =
+      build_timeline(snapshot, 0, {.round = to_512, .large_page_bytes = 32 * kMiB, .pool_spans = {}, .corrected = {}});
+  EXPECT_FALSE(only_segment(timeline).is_small);
+}
+
+TEST(StartState, SmallBlockShowsThatItsPagesAreOfTheSmallPool) {
+  const Snapshot snapshot = SnapshotBuilder().free(kA, 512).segment_unmap(kA, 20 * kMiB).build();
+  EXPECT_TRUE(only_segment(timeline_of(snapshot)).is_small);
 }
 
 TEST(StartState, LeavesOutPagesThatWereMappedInTheWindow) {

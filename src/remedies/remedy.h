@@ -1,14 +1,25 @@
-// The one catalogue of changes: a file a remedy here, its texts in src/words/*/remedies.json under "remedy.ID.text",
-// ".cost" and ".not-when", its page docs/causes/. Snapshot causes, text evidence, fit and check all draw from it.
+// The one catalogue of changes: what may be done about memory, when it applies, what it saves and what to paste.
+// Snapshot causes, text evidence, fit and check all draw from it; no remedy is described anywhere else.
+//
+// To add one, NAME being its id with underscores:
+//   1. src/remedies/NAME.cc defines `Remedy NAME()`; copy the nearest file.
+//   2. remedies.cc lists it, and catalogue.h declares it.
+//   3. src/words/{en,zh}/remedies.json get "remedy.ID.text" (what to do), ".cost" and ".not-when" (when it would not
+//      help although it is popular).
+//   4. causes.cc names it under each cause that it helps against, the best first; the pages docs/causes/CAUSE.md and
+//      docs/zh/causes/CAUSE.md explain it.
+// remedies_test.cc and tools/check_docs.py say what is missing; tools/check_snippets.py compiles what is to be pasted.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "types/finding.h"
 #include "types/kind.h"
 #include "types/phase.h"
 
@@ -21,23 +32,46 @@ enum class Effect : uint8_t {
   transform,  // the recording's requests changed, then replayed
   unknown,    // known to help; how much cannot be said beforehand
 };
+[[nodiscard]] std::string_view name_of(Effect effect);
 
-// What is known of the case that a remedy is asked about. Empty: not known.
+// Bytes of the case at the instant that counts, each as far as it is known.
+struct Figures {
+  std::optional<int64_t> parameters = {};
+  std::optional<int64_t> gradients = {};
+  std::optional<int64_t> optimizer_state = {};
+  std::optional<int64_t> activations = {};
+  std::optional<int64_t> logits = {};            // and what the loss makes of them
+  std::optional<int64_t> attention_matrix = {};  // s × s weights
+  std::optional<int64_t> step_temporaries = {};  // of the optimizer's step
+  std::optional<int64_t> host_batch = {};        // one batch as the data loader holds it
+  std::optional<int64_t> host_limit = {};        // the machine's or container's
+};
+
+// What is known of the case that a remedy is asked about. Empty: not known. Written with designated initialisers.
 struct Circumstances {
   Kind kind = Kind::gpu_oom;
   Phase phase = Phase::unknown;
-  std::string torch_version;                // "2.3"; decides the names in snippets
-  std::optional<int> compute_capability;    // 80 for sm_80
-  std::optional<bool> expandable_segments;  // on already?
-  std::string framework;                    // "lightning", "transformers", "accelerate", "deepspeed", or empty
-  std::optional<int> num_workers;
-  std::optional<int64_t> host_limit_bytes;
+  std::string torch_version = {};                // "2.3"; decides the names in snippets
+  std::optional<int> compute_capability = {};    // 80 for sm_80
+  std::optional<bool> expandable_segments = {};  // on already?
+  std::string framework = {};  // "lightning", "transformers", "accelerate", "deepspeed", "vllm", or empty
+  std::string settings = {};   // the allocator settings to propose; empty: the usual ones
+  std::optional<int> num_workers = {};
+  std::optional<int> prefetch_factor = {};  // batches a worker holds ready; torch's default is 2
+  std::optional<int> ranks_on_host = {};
+  std::optional<bool> pin_memory = {};
+  std::optional<int> visible_devices = {};
   bool is_notebook = false;
   bool is_container = false;
+  bool is_slurm = false;
+  bool is_windows = false;
+  bool is_rocm = false;
+  Figures figures = {};
 };
 
 // Where lines are pasted.
 enum class Place : uint8_t { bash, powershell, cmd, python, notebook, dockerfile, sbatch };
+[[nodiscard]] std::string_view name_of(Place place);
 
 struct Snippet {
   Place place;
@@ -46,13 +80,29 @@ struct Snippet {
 
 struct Remedy {
   std::string_view id;
+  std::string_view page;  // the cause whose page in docs/causes/ explains it
   Effect effect = Effect::unknown;
+  // May it help in such a case, on such hardware, with such a torch?
   bool (*applies)(const Circumstances&) = nullptr;
+  // Empty: nothing to paste.
   std::vector<Snippet> (*snippets)(const Circumstances&) = nullptr;
+  // Bytes that it takes off, from the figures alone. Null or empty: they do not say.
+  std::optional<int64_t> (*saved_bytes)(const Figures&) = nullptr;
+  // What to do in this case; null: "remedy.ID.text" as it stands.
+  Phrase (*text)(const Circumstances&) = nullptr;
 };
 
-// Sorted by id. Each file of this folder defines one and remedies.cc lists them.
+// Sorted by id.
 [[nodiscard]] std::span<const Remedy> remedies();
 [[nodiscard]] const Remedy* find_remedy(std::string_view id);
+
+// The remedy as a finding proposes it: text, lines to paste for the places that the case can use, and what it saves
+// where the figures tell. `values` fill further placeholders of the text.
+[[nodiscard]] Change change_of(const Remedy& remedy, const Circumstances& circumstances,
+                               std::vector<PhraseValue> values = {});
+
+// Those of `ids` that apply, in the order given. An id that the catalogue does not have is left out.
+[[nodiscard]] std::vector<Change> changes_of(std::initializer_list<std::string_view> ids,
+                                             const Circumstances& circumstances);
 
 }  // namespace oomscope

@@ -18,6 +18,19 @@ int64_t total_from_reserve(int64_t reserve_bytes) { return reserve_bytes == 0 ? 
 
 }  // namespace
 
+std::optional<uint32_t> fatal_oom(const Trace& trace) {
+  int64_t allocated_since = 0;
+  for (size_t i = trace.size_events(); i-- > 0;) {
+    if (trace.action[i] == Action::alloc) {
+      if (__builtin_add_overflow(allocated_since, trace.size[i], &allocated_since)) return std::nullopt;
+    }
+    if (trace.action[i] != Action::oom) continue;
+    if (allocated_since > 0 && allocated_since >= trace.size[i] / 2) return std::nullopt;
+    return static_cast<uint32_t>(i);
+  }
+  return std::nullopt;
+}
+
 ExactReplay::ExactReplay(Timeline& timeline, const ReplayConfig& config)
     : timeline_(timeline), trace_(timeline.trace()), config_(config) {
   device_ = std::make_unique<RecordedDevice>(*this, trace_, total_from_reserve(timeline.expandable_reserve_bytes));
@@ -193,9 +206,7 @@ void ExactReplay::handle_free(uint32_t event) {
   }
   const uint32_t id = timeline_.allocation_of[event];
   if (id == kNoAllocation || blocks_[id] == nullptr) {
-    if (id == kNoAllocation) {
-      differ(event, fmt::format("the recording frees {:#x}, where nothing is allocated", trace_.addr[event]));
-    }
+    differ_at_stray_free(event);
     return;
   }
   const uint32_t next = event + 1;
@@ -214,6 +225,15 @@ void ExactReplay::handle_free(uint32_t event) {
   } else {
     allocator_->free_held(block);
   }
+}
+
+// Of a recording that was cut, the start lacks what nothing shows; elsewhere a free needs a block.
+void ExactReplay::differ_at_stray_free(uint32_t event) {
+  const uint32_t id = timeline_.allocation_of[event];
+  const bool unknown_start =
+      id != kNoAllocation && timeline_.allocations[id].begin == kNoEvent && !timeline_.snapshot->complete;
+  if (unknown_start) return;
+  differ(event, fmt::format("the recording frees {:#x}, where nothing is allocated", trace_.addr[event]));
 }
 
 // The pairing tied this free to a block although the addresses differ: one of the two events is wrong. If it was the
@@ -326,23 +346,28 @@ void ExactReplay::release_explicitly(uint32_t event) {
   ExplicitRelease release{.event = event, .everything = true, .pools = {}};
   bool explained = false;
   bool default_pool = timeline_.pools.size() == 1;
+  std::vector<const Segment*> segments;
+  if (!default_pool) segments.assign(allocator_->segments().begin(), allocator_->segments().end());
+  std::sort(segments.begin(), segments.end(),
+            [](const Segment* a, const Segment* b) { return a->address < b->address; });
   for (uint32_t i = prefix_begin_; i < event; ++i) {
     if (trace_.action[i] != Action::segment_free && trace_.action[i] != Action::segment_unmap) continue;
     explained = explained || stack_calls_empty_cache(trace_.stack[i]);
     if (timeline_.pools.size() == 1) break;
-    for (const Segment* segment : allocator_->segments()) {
-      if (trace_.addr[i] - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
-      if (segment->pool->owner == nullptr) {
-        default_pool = true;
-        continue;
-      }
-      auto found = std::find(timeline_.pools.begin(), timeline_.pools.end(), segment->pool->owner->id);
-      const uint32_t index = static_cast<uint32_t>(found - timeline_.pools.begin());
-      if (std::find(release.pools.begin(), release.pools.end(), index) == release.pools.end()) {
-        release.pools.push_back(index);
-      }
+    const auto above =
+        std::upper_bound(segments.begin(), segments.end(), trace_.addr[i],
+                         [](uint64_t address, const Segment* segment) { return address < segment->address; });
+    if (above == segments.begin()) continue;
+    const Segment& segment = **std::prev(above);
+    if (trace_.addr[i] - segment.address >= static_cast<uint64_t>(segment.size_bytes)) continue;
+    if (segment.pool->owner == nullptr) {
+      default_pool = true;
+    } else {
+      release.pools.push_back(timeline_.pool_index(segment.pool->owner->id));
     }
   }
+  std::sort(release.pools.begin(), release.pools.end());
+  release.pools.erase(std::unique(release.pools.begin(), release.pools.end()), release.pools.end());
   release.everything = default_pool;
   in_unexplained_release_ = !explained;
   for (uint32_t pool : release.pools) allocator_->private_pool(timeline_.pools[pool]).use_count = 0;
@@ -358,17 +383,27 @@ void ExactReplay::release_explicitly(uint32_t event) {
 
 void ExactReplay::complete_prefix(uint32_t until) {
   if (!prefix_has_completions_) return;
-  for (uint32_t i = prefix_begin_; i < until && i < trace_.size_events(); ++i) {
+  until = std::min(until, static_cast<uint32_t>(trace_.size_events()));
+  for (uint32_t i = std::max(prefix_begin_, completed_until_); i < until; ++i) {
     if (trace_.action[i] != Action::free_completed) continue;
     const uint32_t id = timeline_.allocation_of[i];
-    if (id == kNoAllocation || blocks_[id] == nullptr) continue;
-    // A full release of the engine's own may have completed it; then the object is somebody else's by now.
-    if (blocks_[id]->held && blocks_[id]->tag == tag_of(id)) {
-      check_free_address(i, *blocks_[id]);
-      allocator_->complete(blocks_[id]);
+    if (id == kNoAllocation || blocks_[id] == nullptr) {
+      differ_at_stray_free(i);
+      continue;
     }
+    Block* block = blocks_[id];
     blocks_[id] = nullptr;
+    // A full release of the engine's own may have completed it; then the object is somebody else's by now.
+    if (block->tag != tag_of(id) || (!block->held && !block->allocated)) continue;
+    check_free_address(i, *block);
+    if (block->allocated) {
+      differ(i, fmt::format("the recording completes a free of {:#x} that nobody requested", trace_.addr[i]));
+      allocator_->free(block);
+    } else {
+      allocator_->complete(block);
+    }
   }
+  completed_until_ = std::max(completed_until_, until);
 }
 
 // After the call: what the engine left unasked is a difference, what it left held completes now.
@@ -399,7 +434,9 @@ void ExactReplay::force_placement(uint32_t event, uint32_t id, Block* placed) {
   // An address that nobody frees again was altered; then the engine's own placement is the true one.
   const bool plausible = allocation.free_requested != kNoEvent || allocation.free_completed != kNoEvent ||
                          trace_.size_events() == event + 1;
-  if (placed != nullptr && plausible) {
+  // Looking for an address walks the segments: not for a recording in which everything differs.
+  constexpr int64_t kMostForced = 10'000;
+  if (placed != nullptr && plausible && differences_ <= kMostForced) {
     allocator_->free(placed);
     blocks_[id] = allocator_->malloc_at(allocation.address, allocation.requested, trace_.stream(event), pool);
     if (blocks_[id] == nullptr) {
@@ -419,6 +456,13 @@ void ExactReplay::differ(uint32_t event, std::string what, LimitHint hint, uint6
   if (!first_difference_)
     first_difference_ =
         Difference{.event = event, .what = std::move(what), .hint = hint, .engine_address = engine_address};
+}
+
+void ExactReplay::blame(uint32_t event, uint64_t address) {
+  if (trace_.action[event] == Action::alloc) counts_.alloc_exact -= 1;
+  if (is_driver_event(trace_.action[event])) counts_.driver_exact -= 1;
+  differ(event, fmt::format("the recording has {:#x} here; with {:#x} all events agree", address, trace_.addr[event]),
+         LimitHint::none, trace_.addr[event]);
 }
 
 // An oom entry names no pool. If the allocation before it was in a private pool and nothing was released for it, the

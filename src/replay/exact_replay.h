@@ -19,6 +19,10 @@ namespace oomscope {
 // Block::tag of a replayed block: its allocation. 0 is a block that is nobody's.
 [[nodiscard]] constexpr uint64_t tag_of(uint32_t allocation) { return uint64_t{allocation} + 1; }
 
+// The request that the program died of: the last oom entry, unless the program went on. Reporting an error and cleaning
+// up allocate a little too, so it went on if it allocated at least half of the bytes again that had failed.
+[[nodiscard]] std::optional<uint32_t> fatal_oom(const Trace& trace);
+
 // What a difference says about the limit that was assumed.
 enum class LimitHint : uint8_t { none, too_low, too_high };
 
@@ -45,7 +49,7 @@ struct ExplicitRelease {
 
 struct Peak {
   int64_t bytes = 0;
-  uint32_t event = 0;  // first event at which it was reached
+  uint32_t event = kNoEvent;  // first event at which it was reached; kNoEvent: before the first one
 };
 
 struct ReplayCounts {
@@ -66,6 +70,9 @@ class ExactReplay {
   // Replays events [position(), end), all for kNoEvent. May be called again to go on. With `stop_at_difference` it
   // returns after the first one.
   void run(uint32_t end = kNoEvent, bool stop_at_difference = false);
+
+  // The replay was of a corrected trace: the recorded `address` of `event` is a difference.
+  void blame(uint32_t event, uint64_t address);
 
   [[nodiscard]] uint32_t position() const { return position_; }
   [[nodiscard]] CachingAllocator& allocator() { return *allocator_; }
@@ -95,6 +102,7 @@ class ExactReplay {
   void handle_oom(uint32_t event);
   void handle_free(uint32_t event);
   void check_free_address(uint32_t event, const Block& block);
+  void differ_at_stray_free(uint32_t event);
   void resolve_prefix_before_call(uint32_t event, bool is_request);
   [[nodiscard]] bool releases_are_own(uint32_t event) const;
   [[nodiscard]] bool stack_calls_empty_cache(StackId stack) const;
@@ -114,6 +122,7 @@ class ExactReplay {
   std::vector<Block*> blocks_;  // allocation -> block, nullptr while not live
   uint32_t position_ = 0;
   uint32_t prefix_begin_ = kNoEvent;  // events since here belong to the next call
+  uint32_t completed_until_ = 0;      // completions before this event are done
   bool prefix_has_releases_ = false;
   bool prefix_has_completions_ = false;
   uint32_t last_alloc_ = kNoEvent;

@@ -77,7 +77,7 @@ TEST(ExactReplay, LiveBlocksAtTheStartAreNotTheBeginning) {
 
 TEST(ExactReplay, StopsWhereItIsTold) {
   const Snapshot snapshot = two_blocks().build();
-  Timeline timeline = build_timeline(snapshot, 0, [](int64_t bytes) { return bytes; });
+  Timeline timeline = build_timeline(snapshot, 0, {.round = [](int64_t bytes) { return bytes; }});
   ExactReplay replay(timeline, {.rules = default_rule_set(), .settings = {}, .limit_bytes = {}});
   replay.run(2);
   EXPECT_EQ(replay.position(), 2u);
@@ -124,6 +124,33 @@ TEST(AlteredAddress, OfAnAllocIsFoundAtItsEvent) {
 TEST(AlteredAddress, OfAnAllocIsOneDifference) {
   const Snapshot snapshot = altered(4);
   EXPECT_EQ(replay_of(snapshot)->replay->differences(), 1);
+}
+
+TEST(AlteredAddress, OfACompletionIsFound) {
+  EXPECT_EQ(first_difference(altered(3)), 3u);
+  EXPECT_EQ(first_difference(altered(3, int64_t{1} << 40)), 3u);
+}
+
+TEST(AlteredAddress, OfTheSegmentIsFoundAtItsEvent) {
+  for (const int64_t by : {int64_t{512}, 2 * kMiB, 64 * kMiB, int64_t{1} << 40}) {
+    EXPECT_EQ(first_difference(altered(0, by)), 0u) << by;
+  }
+}
+
+TEST(ExactReplay, PeakOfTheStartIsBeforeTheFirstEvent) {
+  SnapshotBuilder b;
+  b.free(kA, 20 * kMiB).segment(kA, {{.size = 20 * kMiB}});
+  const Snapshot snapshot = b.build();
+  const std::unique_ptr<Verification> v = replay_of(snapshot);
+  EXPECT_EQ(v->replay->peak_requested().bytes, 20 * kMiB);
+  EXPECT_EQ(v->replay->peak_requested().event, kNoEvent);
+}
+
+TEST(ExactReplay, FreeOutsideAllSegmentsIsADifference) {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 4 * kMiB).free(kB, 5 * kMiB);
+  b.segment(kA, {live_block(4 * kMiB), {.size = 16 * kMiB}});
+  EXPECT_EQ(first_difference(b.build()), 2u);
 }
 
 TEST(AlteredAddress, OfTheSegmentBehindItIsFound) {

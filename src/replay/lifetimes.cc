@@ -48,11 +48,8 @@ void add_request(LifetimeTable& table, const Verification& verification, uint32_
 LifetimeTable lifetimes_to_complete(const Verification& verification) {
   LifetimeTable table = lifetimes_of(verification);
   const Trace& trace = verification.timeline.trace();
-  for (size_t i = trace.size_events(); i-- > 0;) {
-    if (trace.action[i] == Action::alloc) break;  // it went on
-    if (trace.action[i] != Action::oom) continue;
-    add_request(table, verification, static_cast<uint32_t>(i), trace.size[i]);
-    break;
+  if (const std::optional<uint32_t> failed = fatal_oom(trace)) {
+    add_request(table, verification, *failed, trace.size[*failed]);
   }
   return table;
 }

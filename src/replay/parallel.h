@@ -4,31 +4,47 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace oomscope {
 
+// Fewer threads serve where the system gives no more. What a job throws (memory ran out) ends the others and is thrown
+// here, from the caller's thread.
 inline void run_parallel(size_t count, int threads, const std::function<void(size_t)>& job,
                          const std::function<void(size_t, size_t)>& progress = {}) {
   std::atomic<size_t> next{0};
   size_t done = 0;
-  std::mutex progress_lock;
+  std::exception_ptr thrown;
+  std::mutex lock;
   auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) {
-      job(i);
-      const std::lock_guard<std::mutex> guard(progress_lock);
-      ++done;
-      if (progress) progress(done, count);
+    try {
+      for (size_t i = next++; i < count; i = next++) {
+        job(i);
+        const std::lock_guard<std::mutex> guard(lock);
+        ++done;
+        if (progress) progress(done, count);
+      }
+    } catch (...) {
+      next = count;
+      const std::lock_guard<std::mutex> guard(lock);
+      if (!thrown) thrown = std::current_exception();
     }
   };
-  std::vector<std::thread> workers;
   const size_t most = std::min(count, static_cast<size_t>(std::max(threads, 1)));
-  for (size_t i = 1; i < most; ++i) workers.emplace_back(work);
+  std::vector<std::thread> workers;
+  workers.reserve(most);
+  try {
+    while (workers.size() + 1 < most) workers.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads to be had: those that run do the work
+  }
   work();
   for (std::thread& worker : workers) worker.join();
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace oomscope

@@ -1,5 +1,8 @@
 #include "replay/pool_guess.h"
 
+#include <algorithm>
+#include <map>
+
 #include "replay/recorded_device.h"
 
 namespace oomscope {
@@ -14,35 +17,29 @@ constexpr uint64_t kGuessedPool = uint64_t{1} << 40;
 PoolGuess::PoolGuess(const Timeline& timeline) : timeline_(timeline) {
   const Trace& trace = timeline.trace();
   if (!trace.pool.empty()) return;  // torch 2.12 on: nothing to guess
-  std::vector<Instance> open;
+  std::map<uint64_t, Instance> open;
+  uint32_t breath = 0;
   for (const uint32_t event : timeline.driver_events) {
     const uint64_t address = trace.addr[event];
     const int64_t size = trace.size[event];
     const Action action = trace.action[event];
     if (action == Action::segment_alloc || action == Action::segment_map) {
-      open.push_back(Instance{.address = address, .size = size, .begin = event, .end = kNoEvent, .breath = 0});
+      open[address] = Instance{.address = address, .size = size, .begin = event, .end = kNoEvent, .breath = 0};
       continue;
     }
     if (action != Action::segment_free && action != Action::segment_unmap) continue;
-    uint32_t breath = event;
+    breath = std::max(breath, event);
     while (breath < trace.size_events() && is_driver_event(trace.action[breath])) ++breath;
-    bool found = false;
-    for (size_t i = 0; i < open.size();) {
-      Instance& instance = open[i];
-      const bool inside = instance.address - address < static_cast<uint64_t>(size);
-      if (!inside) {
-        ++i;
-        continue;
-      }
-      found = true;
-      instance.end = event;
-      instance.breath = breath;
-      instances_.push_back(instance);
-      open[i] = open.back();
-      open.pop_back();
-    }
-    if (!found) {
+    auto entry = open.lower_bound(address);
+    const bool was_there = entry == open.end() || entry->first - address >= static_cast<uint64_t>(size);
+    if (was_there) {
       instances_.push_back(Instance{.address = address, .size = size, .begin = 0, .end = event, .breath = breath});
+    }
+    while (entry != open.end() && entry->first - address < static_cast<uint64_t>(size)) {
+      entry->second.end = event;
+      entry->second.breath = breath;
+      instances_.push_back(entry->second);
+      entry = open.erase(entry);
     }
   }
 }

@@ -32,7 +32,9 @@ class Search {
       (completes(middle) ? high : low) = middle;
     }
     scan_around(high, free_run);
-    return summary();
+    SmallestCap result = summary();
+    result.address_ties = replay(result.smallest_cap_bytes).address_ties;
+    return result;
   }
 
  private:
@@ -79,7 +81,7 @@ class Search {
     }
   }
 
-  SmallestCap summary() const {
+  [[nodiscard]] SmallestCap summary() const {
     SmallestCap result;
     result.tried = static_cast<int64_t>(tried_.size());
     result.step_bytes = step_;
@@ -94,7 +96,6 @@ class Search {
       }
     }
     result.monotone = result.first_fit_bytes == result.smallest_cap_bytes;
-    result.address_ties = replay(result.smallest_cap_bytes).address_ties;
     return result;
   }
 

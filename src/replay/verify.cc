@@ -15,6 +15,7 @@
 #include "replay/final_state.h"
 #include "replay/pool_guess.h"
 #include "replay/recorded_device.h"
+#include "replay/suspects.h"
 
 namespace oomscope {
 namespace {
@@ -88,13 +89,14 @@ class PressureScan {
   }
 
   // The bytes a map step was asked for are not in its event: they follow from the alloc behind it.
-  int64_t request_behind(size_t event) const {
-    for (size_t i = event + 1; i < trace_.size_events(); ++i) {
-      if (trace_.action[i] == Action::alloc || trace_.action[i] == Action::oom) {
-        return allocation_size(round_size(std::max<int64_t>(trace_.size[i], 1), settings_, rules_), settings_);
-      }
+  int64_t request_behind(size_t event) {
+    const size_t events = trace_.size_events();
+    request_ = std::max(request_, event + 1);
+    while (request_ < events && trace_.action[request_] != Action::alloc && trace_.action[request_] != Action::oom) {
+      ++request_;
     }
-    return trace_.size[event];
+    if (request_ >= events) return trace_.size[event];
+    return allocation_size(round_size(std::max<int64_t>(trace_.size[request_], 1), settings_, rules_), settings_);
   }
 
   // The last try came after all releases, unless release_available freed in vain inside a pool scope: then only the
@@ -117,6 +119,7 @@ class PressureScan {
   const AllocatorSettings& settings_;
   const RuleSet& rules_;
   int64_t reserved_ = 0;
+  size_t request_ = 0;  // the alloc or oom behind the last map step
   Pressure pressure_;
 };
 
@@ -139,143 +142,218 @@ AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const Ru
   return settings;
 }
 
+// One way to explain the recording, and what it was found with.
+struct Attempt {
+  std::unique_ptr<Verification> v;
+  Pressure pressure;
+  std::optional<LimitRange> collection_range;  // the limits that explain every garbage collection
+  bool pools_guessed = false;
+  bool settled = false;  // replayed to its end and compared
+};
+
 class Verifier {
  public:
   Verifier(const Snapshot& snapshot, int32_t device, const VerifyOptions& options)
       : snapshot_(snapshot), device_(device), options_(options) {}
 
   std::unique_ptr<Verification> run() {
-    std::unique_ptr<Verification> best;
+    std::optional<Attempt> best;
     for (const RuleSet& rules : all_rule_sets()) {
       if (options_.rules && rules.name != options_.rules->name) continue;
-      std::unique_ptr<Verification> tried = try_with(rules, {});
-      if (best == nullptr || better(*tried, *best)) best = std::move(tried);
-      if (best->exact()) break;
+      Attempt tried = try_with(rules, {}, nullptr);
+      if (!best || better(tried, *best)) best = std::move(tried);
+      if (best->v->exact()) break;
     }
-    return with_guessed_pools(std::move(best));
+    best = with_guessed_pools(*std::move(best), nullptr);
+    best = with_one_address_corrected(*std::move(best));
+    settle(*best);
+    return std::move(best->v);
   }
 
  private:
   static int64_t mismatches(const Verification& v) {
     return v.replay->differences() + (v.final_state_checked && !v.final_state_equal ? 1 : 0);
   }
-  // After the first difference everything may differ: what counts is how far a replay gets.
-  static bool better(const Verification& a, const Verification& b) {
+  // After the first difference everything may differ: what counts is how far a replay gets, and only between equals how
+  // much differs behind it.
+  bool better(Attempt& a, Attempt& b) {
     if (reach(a) != reach(b)) return reach(a) > reach(b);
-    return mismatches(a) < mismatches(b);
+    settle(a);
+    settle(b);
+    return mismatches(*a.v) < mismatches(*b.v);
   }
-  static int64_t reach(const Verification& v) {
-    const std::optional<Difference>& difference = v.replay->first_difference();
+  static int64_t reach(const Attempt& attempt) {
+    const std::optional<Difference>& difference = attempt.v->replay->first_difference();
     return difference ? difference->event : std::numeric_limits<int64_t>::max();
   }
 
-  std::unique_ptr<Verification> with_guessed_pools(std::unique_ptr<Verification> tried) {
-    const RuleSet rules = tried->config.rules;
-    if (tried->exact() || !tried->replay->first_difference()) return tried;
-    // Differences: perhaps some memory belonged to pools that were gone at the end. Worth a bounded number of replays.
+  // Differences: perhaps some memory belonged to pools that were gone at the end.
+  Attempt with_guessed_pools(Attempt tried, const std::shared_ptr<const Trace>& corrected) {
+    if (!tried.v->replay->first_difference()) return tried;
     constexpr size_t kMostGuesses = 100;
-    constexpr size_t kGuessBudget = 20'000'000;
-    PoolGuess guess(tried->timeline);
-    const size_t events = tried->timeline.trace().size_events() + 1;
-    const size_t most = std::min(kMostGuesses, kGuessBudget / events);
-    const Verification* latest = tried.get();
-    std::unique_ptr<Verification> next;
-    for (size_t i = 0;
-         i < most && latest->replay->first_difference() && guess.learn(*latest->replay->first_difference()); ++i) {
-      next = try_with(rules, guess.spans());
-      latest = next.get();
-      if (next->exact()) break;
+    PoolGuess guess(tried.v->timeline);
+    std::optional<Attempt> next;
+    for (size_t i = 0; i < kMostGuesses && budget_ > 0; ++i) {
+      const Attempt& latest = next ? *next : tried;
+      const std::optional<Difference>& difference = latest.v->replay->first_difference();
+      if (!difference || !guess.learn(*difference)) break;
+      next = try_with(tried.v->config.rules, guess.spans(), corrected);
     }
-    if (next == nullptr || !better(*next, *tried)) return tried;
-    next->caveats.push_back(Caveat{.code = "pools-inferred", .values = {}, .source = CaveatSource::model});
-    return next;
+    if (!next || !better(*next, tried)) return tried;
+    next->pools_guessed = true;
+    return *std::move(next);
   }
 
-  std::unique_ptr<Verification> try_with(const RuleSet& rules, const std::vector<PoolSpan>& pools) {
+  // Differences: perhaps one address is wrong. Then it is the one that has to be another for all events to agree, and
+  // that is where the difference is, not where it first shows. A wrong address may also have led to the wrong rules.
+  Attempt with_one_address_corrected(Attempt tried) {
+    if (tried.v->exact() || !snapshot_.complete) return tried;
+    std::vector<RuleSet> candidates = {tried.v->config.rules};
+    for (const RuleSet& rules : all_rule_sets()) {
+      if (!options_.rules && rules.name != candidates[0].name) candidates.push_back(rules);
+    }
+    constexpr size_t kMostSuspects = 128;
+    std::vector<Suspect> suspects = find_suspects(tried.v->timeline, kMostSuspects);
+    if (const std::optional<Suspect> shown = shown_by(tried)) suspects.insert(suspects.begin(), *shown);
+    for (const bool guess_pools : {false, true}) {
+      for (const RuleSet& rules : candidates) {
+        std::optional<Attempt> found = correct_one_of(suspects, rules, guess_pools);
+        if (found) return *std::move(found);
+      }
+    }
+    return tried;
+  }
+
+  // The first suspect with which all events agree; suspects that the engine names meanwhile are tried too.
+  std::optional<Attempt> correct_one_of(std::vector<Suspect> suspects, const RuleSet& rules, bool guess_pools) {
+    const Trace& recorded = snapshot_.traces[static_cast<size_t>(device_)];
+    auto trace = std::make_shared<Trace>(recorded);
+    for (size_t i = 0; i < suspects.size() && budget_ > 0; ++i) {
+      const auto [event, address] = suspects[i];
+      trace->addr[event] = address;
+      if (address == kUnknownAddress) trace->size[event] = 0;
+      Attempt next = try_with(rules, {}, trace);
+      if (guess_pools) next = with_guessed_pools(std::move(next), trace);
+      if (next.v->exact() && address != kUnknownAddress) {
+        next.v->replay->blame(event, recorded.addr[event]);
+        return next;
+      }
+      // The right event, but not the right address? Then the engine has named it.
+      const std::optional<Suspect> named = shown_by(next);
+      const bool is_new = named && std::find(suspects.begin(), suspects.end(), *named) == suspects.end();
+      if (is_new && named->event == event) suspects.insert(suspects.begin() + static_cast<ptrdiff_t>(i) + 1, *named);
+      trace->addr[event] = recorded.addr[event];
+      trace->size[event] = recorded.size[event];
+    }
+    return std::nullopt;
+  }
+
+  // Where the engine first went elsewhere: taken at its word.
+  static std::optional<Suspect> shown_by(const Attempt& attempt) {
+    const std::optional<Difference>& difference = attempt.v->replay->first_difference();
+    const bool named =
+        difference && difference->engine_address != 0 && difference->event < attempt.v->timeline.trace().size_events();
+    return named ? std::optional(Suspect{difference->event, difference->engine_address}) : std::nullopt;
+  }
+
+  Attempt try_with(const RuleSet& rules, const std::vector<PoolSpan>& pools,
+                   const std::shared_ptr<const Trace>& corrected) {
     Caveats caveats;
-    collection_range_.reset();
     const AllocatorSettings settings = settings_of(snapshot_, device_, rules, caveats);
-    auto base = std::make_unique<Verification>();
-    base->timeline = build_timeline(
-        snapshot_, device_, [&](int64_t request) { return round_size(request, settings, rules); }, pools);
-    base->config = ReplayConfig{
+    Attempt attempt;
+    attempt.v = std::make_unique<Verification>();
+    Verification& v = *attempt.v;
+    v.timeline = build_timeline(snapshot_, device_,
+                                {.round = [&](int64_t request) { return round_size(request, settings, rules); },
+                                 .large_page_bytes = settings.large_segment_size_bytes,
+                                 .pool_spans = pools,
+                                 .corrected = corrected});
+    v.config = ReplayConfig{
         .rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
-    base->caveats = caveats;
-    pressure_ = PressureScan(base->timeline, settings, rules).run();
-    base->refused_requests = pressure_.ooms;
-    base->refused_by_driver = pressure_.driver_ooms;
-    base->config.driver_refuses = pressure_.driver_ooms > 0;
-    find_limit(*base);
-    finish(*base);
-    return base;
+    v.caveats = caveats;
+    constexpr int64_t kEvenIfShort = 4000;  // so that hostile short recordings do not get millions of attempts
+    budget_ -= static_cast<int64_t>(v.timeline.trace().size_events()) + kEvenIfShort;
+    attempt.pressure = PressureScan(v.timeline, settings, rules).run();
+    v.refused_requests = attempt.pressure.ooms;
+    v.refused_by_driver = attempt.pressure.driver_ooms;
+    v.config.driver_refuses = attempt.pressure.driver_ooms > 0;
+    find_limit(attempt);
+    if (!v.replay->first_difference()) settle(attempt);
+    return attempt;
   }
 
-  void replay(Verification& v, std::optional<int64_t> limit, bool stop_at_difference = false) {
+  // Up to the first difference: what lies behind it explains nothing.
+  void replay(Attempt& attempt, std::optional<int64_t> limit) {
+    Verification& v = *attempt.v;
     v.config.limit_bytes = limit;
     v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
-    v.replay->run(kNoEvent, stop_at_difference);
+    v.replay->run(kNoEvent, true);
+    budget_ -= v.replay->position();
   }
 
-  void find_limit(Verification& v) {
-    if (options_.limit_bytes) return replay(v, options_.limit_bytes);
-    const bool collects = v.config.settings.garbage_collection_threshold > 0 && pressure_.releases;
-    const bool limited = pressure_.smallest_refused && *pressure_.smallest_refused > pressure_.largest_allowed;
-    if (collects) return bisect_collection(v);
-    if (limited) return replay(v, pressure_.largest_allowed);
-    if (!pressure_.suspected_retry) return replay(v, std::nullopt);
-    // Taken only if the limit explains every burst: a program that calls empty_cache looks similar at its peak. Looked
-    // at up to the first difference, since behind it nothing explains anything.
-    replay(v, pressure_.largest_allowed, true);
-    const bool explains = v.replay->unexplained_releases() == 0 && v.replay->own_release_bursts() > 0;
-    const int64_t reach_with = explains ? reach(v) : -1;
-    if (explains && v.replay->differences() == 0) return;
-    replay(v, std::nullopt);
-    if (reach(v) < reach_with) replay(v, pressure_.largest_allowed);
+  void find_limit(Attempt& attempt) {
+    const Pressure& pressure = attempt.pressure;
+    if (options_.limit_bytes) return replay(attempt, options_.limit_bytes);
+    const bool collects = attempt.v->config.settings.garbage_collection_threshold > 0 && pressure.releases;
+    const bool limited = pressure.smallest_refused && *pressure.smallest_refused > pressure.largest_allowed;
+    if (collects) return bisect_collection(attempt);
+    if (limited) return replay(attempt, pressure.largest_allowed);
+    if (!pressure.suspected_retry) return replay(attempt, std::nullopt);
+    // Taken only if the limit explains every burst: a program that calls empty_cache looks similar at its peak.
+    replay(attempt, pressure.largest_allowed);
+    const ExactReplay& limited_replay = *attempt.v->replay;
+    const bool explains = limited_replay.unexplained_releases() == 0 && limited_replay.own_release_bursts() > 0;
+    const int64_t reach_with = explains ? reach(attempt) : -1;
+    if (explains && !limited_replay.first_difference()) return;
+    replay(attempt, std::nullopt);
+    if (reach(attempt) < reach_with) replay(attempt, pressure.largest_allowed);
   }
 
   // With collection on, releases begin at threshold * limit. Every try with a wrong limit meets a difference that says
   // in which direction it was wrong.
-  void bisect_collection(Verification& v) {
-    replay(v, std::nullopt, true);
-    if (!v.replay->first_difference() && v.replay->unexplained_releases() == 0) return;
-    const double threshold = v.config.settings.garbage_collection_threshold;
-    int64_t low = pressure_.largest_allowed;
+  void bisect_collection(Attempt& attempt) {
+    auto consistent = [&attempt] {
+      return !attempt.v->replay->first_difference() && attempt.v->replay->unexplained_releases() == 0;
+    };
+    replay(attempt, std::nullopt);
+    if (consistent()) return;
+    const Pressure& pressure = attempt.pressure;
+    const double threshold = attempt.v->config.settings.garbage_collection_threshold;
+    int64_t low = pressure.largest_allowed;
     // Collection runs above threshold * limit, so somewhere reserved memory was above that.
-    int64_t high = static_cast<int64_t>(static_cast<double>(pressure_.most_reserved) / threshold) + (int64_t{1} << 21);
-    if (pressure_.smallest_refused) high = std::min(high, *pressure_.smallest_refused - 1);
+    int64_t high = static_cast<int64_t>(static_cast<double>(pressure.most_reserved) / threshold) + (int64_t{1} << 21);
+    if (pressure.smallest_refused) high = std::min(high, *pressure.smallest_refused - 1);
     constexpr int64_t kFine = 4096;
     std::pair<int64_t, int64_t> furthest = {-1, low};  // event of the first difference, limit
     while (low + kFine < high) {
       const int64_t middle = low + (high - low) / 2;
-      replay(v, middle, true);
-      const std::optional<Difference>& difference = v.replay->first_difference();
-      if (!difference && v.replay->unexplained_releases() == 0) {
-        // Consistent. The smallest such limit explains most refusals by itself, so go on downwards.
-        if (!collection_range_) collection_range_ = LimitRange{.low_bytes = low, .high_bytes = high};
+      replay(attempt, middle);
+      if (consistent()) {
+        // The smallest such limit explains most refusals by itself, so go on downwards.
+        if (!attempt.collection_range) attempt.collection_range = LimitRange{.low_bytes = low, .high_bytes = high};
         high = middle;
         continue;
       }
       // Releases that nobody called for and the engine did not make either: collection began too late.
+      const std::optional<Difference>& difference = attempt.v->replay->first_difference();
       const bool too_high = difference ? difference->hint == LimitHint::too_high : true;
-      if (reach(v) > furthest.first) furthest = {reach(v), middle};
+      if (reach(attempt) > furthest.first) furthest = {reach(attempt), middle};
       (too_high ? high : low) = middle;
     }
-    replay(v, collection_range_ ? high : furthest.second);
+    replay(attempt, attempt.collection_range ? high : furthest.second);
   }
 
-  void finish(Verification& v) {
-    if (v.config.limit_bytes) {
-      LimitRange range{.low_bytes = pressure_.largest_allowed, .high_bytes = *v.config.limit_bytes};
-      if (collection_range_) {
-        range = *collection_range_;
-        range.low_bytes = std::max(range.low_bytes, pressure_.largest_allowed);
-      }
-      const std::optional<int64_t> refused = v.replay->allocator().smallest_refused_bytes();
-      if (!collection_range_ && refused) range.high_bytes = std::max(range.low_bytes, *refused - 1);
-      if (options_.limit_bytes) range = LimitRange{*options_.limit_bytes, *options_.limit_bytes};
-      v.limit = range;
-    }
+  // Replays to the end and compares what is there.
+  void settle(Attempt& attempt) {
+    if (attempt.settled) return;
+    attempt.settled = true;
+    Verification& v = *attempt.v;
+    v.replay->run();
+    v.limit = limit_range(attempt);
     add_caveats(v);
+    if (attempt.pools_guessed) {
+      v.caveats.push_back(Caveat{.code = "pools-inferred", .values = {}, .source = CaveatSource::model});
+    }
     v.final_state_checked = snapshot_.complete;
     if (!v.final_state_checked) return;
     const std::string text = compare_final_state(snapshot_, device_, v.replay->allocator());
@@ -284,6 +362,20 @@ class Verifier {
       v.caveats.push_back(
           Caveat{.code = "final-state-differs", .values = {{"difference", text}}, .source = CaveatSource::model});
     }
+  }
+
+  [[nodiscard]] std::optional<LimitRange> limit_range(const Attempt& attempt) const {
+    const Verification& v = *attempt.v;
+    if (!v.config.limit_bytes) return std::nullopt;
+    if (options_.limit_bytes) return LimitRange{*options_.limit_bytes, *options_.limit_bytes};
+    LimitRange range{.low_bytes = attempt.pressure.largest_allowed, .high_bytes = *v.config.limit_bytes};
+    if (attempt.collection_range) {
+      range.low_bytes = std::max(attempt.collection_range->low_bytes, range.low_bytes);
+      range.high_bytes = attempt.collection_range->high_bytes;
+    } else if (const std::optional<int64_t> refused = v.replay->allocator().smallest_refused_bytes()) {
+      range.high_bytes = std::max(range.low_bytes, *refused - 1);
+    }
+    return range;
   }
 
   void add_caveats(Verification& v) const {
@@ -316,8 +408,7 @@ class Verifier {
   const Snapshot& snapshot_;
   int32_t device_;
   const VerifyOptions& options_;
-  Pressure pressure_;
-  std::optional<LimitRange> collection_range_;
+  int64_t budget_ = 40'000'000;  // events that may still be paired and replayed to explain differences
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "replay/what_if.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace oomscope {
 namespace {
@@ -26,7 +28,7 @@ class StreamBuilder {
     }
     for (; next_release < releases.size(); ++next_release) add_release(releases[next_release]);
     if (v_.replay->from_the_beginning()) find_address_hints();
-    if (!out_.failures.empty() && !alloc_since_failure_) out_.failures.back().last = true;
+    if (!out_.failures.empty() && fatal_oom(trace_)) out_.failures.back().last = true;
     return std::move(out_);
   }
 
@@ -40,12 +42,10 @@ class StreamBuilder {
     if (!out_.places.empty() && out_.places[last_place_].stream == stream && out_.places[last_place_].pool == pool) {
       return last_place_;
     }
-    auto found = std::find_if(out_.places.begin(), out_.places.end(), [&](const RequestStream::Place& place) {
-      return place.stream == stream && place.pool == pool;
-    });
-    if (found == out_.places.end()) found = out_.places.insert(found, RequestStream::Place{stream, pool});
-    last_place_ = static_cast<uint32_t>(found - out_.places.begin());
-    return last_place_;
+    const auto [entry, made] =
+        place_numbers_.try_emplace(std::pair(stream, pool), static_cast<uint32_t>(out_.places.size()));
+    if (made) out_.places.push_back(RequestStream::Place{stream, pool});
+    return last_place_ = entry->second;
   }
 
   void add_allocations() {
@@ -98,10 +98,7 @@ class StreamBuilder {
   void add_event(uint32_t event) {
     const uint32_t id = timeline_.allocation_of[event];
     switch (trace_.action[event]) {
-      case Action::alloc:
-        alloc_since_failure_ = true;
-        add(RequestKind::malloc, id);
-        break;
+      case Action::alloc: add(RequestKind::malloc, id); break;
       case Action::free_requested: {
         if (id == kNoAllocation) break;
         const uint32_t next = event + 1;
@@ -116,7 +113,6 @@ class StreamBuilder {
         at_once_ = false;
         break;
       case Action::oom: {
-        alloc_since_failure_ = false;
         add(RequestKind::failed, static_cast<uint32_t>(out_.failures.size()));
         out_.failures.push_back(
             RequestStream::Failure{.event = event,
@@ -163,9 +159,9 @@ class StreamBuilder {
   const Timeline& timeline_;
   const Trace& trace_;
   RequestStream out_;
+  std::map<std::pair<StreamId, PoolId>, uint32_t> place_numbers_;
   uint32_t last_place_ = 0;
   bool at_once_ = false;
-  bool alloc_since_failure_ = true;
 };
 
 class Run {

@@ -162,6 +162,14 @@ TEST(Failure, ThatTheProgramSurvivedDoesNotStopTheReplay) {
   EXPECT_TRUE(replay_what_if(requests, question({}, 45 * kMiB)).completed);
 }
 
+TEST(Failure, ThatOnlyCleaningUpFollowedIsTheLast) {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 18 * kMiB).oom(30 * kMiB).free(kA, 18 * kMiB).alloc(kA, 2 * kMiB);
+  b.segment(kA, {live_block(2 * kMiB), {.size = 18 * kMiB}});
+  const Snapshot snapshot = b.build();
+  EXPECT_TRUE(requests_in(snapshot).failures[0].last);
+}
+
 // --- mid-life
 // ------------------------------------------------------------------------------------------------------------
 

@@ -156,7 +156,7 @@ Table segments_table(const std::vector<SegmentHarm>& segments) {
 
 Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& segments) {
   const ShowTotals& totals = shown.totals;
-  Json payload = {{"schema", "oomscope.show/1"}, {"at", shown.at}, {"event", shown.event}};
+  Json payload = {{"schema", "oomscope.show/1"}, {"at", shown.at}, {"event", event_json(shown.event)}};
   payload["totals"] = {{"events", totals.events},
                        {"requested", totals.requested},
                        {"allocated", totals.allocated},
@@ -203,6 +203,8 @@ Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& 
 }
 
 }  // namespace
+
+Json event_json(uint32_t event) { return event == kNoEvent ? Json(nullptr) : Json(event); }
 
 Document show_document(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& segments, int64_t top) {
   Document document;

@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "report/findings_document.h"
+#include "report/show_document.h"
 
 namespace oomscope {
 namespace {

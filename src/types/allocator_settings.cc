@@ -162,7 +162,10 @@ ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser pa
     const int64_t bytes = *recorded.max_split_size_bytes;
     differs |= take(bytes < 0 ? kUnlimitedBytes : bytes, settings.max_split_size_bytes);
   }
-  if (recorded.garbage_collection_threshold) {
+  // PyTorch takes no other value, so it cannot have written one.
+  const bool collects = recorded.garbage_collection_threshold && *recorded.garbage_collection_threshold >= 0 &&
+                        *recorded.garbage_collection_threshold < 1;
+  if (collects) {
     differs |= take(*recorded.garbage_collection_threshold, settings.garbage_collection_threshold);
   }
   if (recorded.expandable_segments) differs |= take(*recorded.expandable_segments, settings.expandable_segments);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "base/bytes_text.h"
@@ -300,6 +301,14 @@ TEST(FromRecorded, MinusOneMeansUnlimited) {
   RecordedSettings recorded;
   recorded.max_split_size_bytes = -1;
   EXPECT_EQ(from_recorded(recorded, kUnified).settings, AllocatorSettings{});
+}
+
+TEST(FromRecorded, ImpossibleCollectionThresholdIsLeftAside) {
+  for (const double threshold : {-0.5, 1.0, 7.0, std::numeric_limits<double>::quiet_NaN()}) {
+    RecordedSettings recorded;
+    recorded.garbage_collection_threshold = threshold;
+    EXPECT_EQ(from_recorded(recorded, kUnified).settings.garbage_collection_threshold, 0) << threshold;
+  }
 }
 
 TEST(FromRecorded, UnreadableStringIsACaveat) {

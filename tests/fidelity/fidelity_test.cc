@@ -181,65 +181,6 @@ TEST(SameSettings, FirstPartOfARecordingReplaysWhereverItIsCut) {
   std::printf("first parts: %" PRId64 " cuts\n", cuts);
 }
 
-// --- one altered address -------------------------------------------------------------------------------------------
-
-struct Found {
-  int64_t altered = 0;
-  int64_t found = 0;         // the replay is not exact any more
-  int64_t at_its_event = 0;  // and the first difference is the altered event
-};
-
-// Moves the address of one event in a copy and looks where the first difference is.
-void alter(const Recording& recording, Action action, int samples, Found& found) {
-  const std::unique_ptr<Snapshot> original = read_recording(recording.path);
-  if (original == nullptr || devices_of(*original).empty()) return;
-  const int32_t device = devices_of(*original)[0];
-  const std::unique_ptr<Verification> whole = verify(*original, device);
-  const VerifyOptions known{.limit_bytes = whole->config.limit_bytes, .rules = whole->config.rules};
-  std::vector<uint32_t> events;
-  Trace& trace = original->traces[static_cast<size_t>(device)];
-  for (uint32_t i = 0; i < trace.size_events(); ++i) {
-    if (trace.action[i] == action) events.push_back(i);
-  }
-  for (int k = 0; k < samples && !events.empty(); ++k) {
-    const uint32_t event = events[events.size() * static_cast<size_t>(2 * k + 1) / static_cast<size_t>(2 * samples)];
-    trace.addr[event] += 512;
-    const std::unique_ptr<Verification> v = verify(*original, device, known);
-    trace.addr[event] -= 512;
-    found.altered += 1;
-    found.found += v->exact() ? 0 : 1;
-    EXPECT_FALSE(v->exact()) << recording.name << " event " << event;
-    EXPECT_EQ(v->replay->allocator().check_invariants(), "") << recording.name << " event " << event;
-    const std::optional<Difference>& difference = v->replay->first_difference();
-    found.at_its_event += difference && difference->event == event ? 1 : 0;
-  }
-}
-
-Found altered_everywhere(const char* name, Action action) {
-  Found found;
-  for (const Recording& recording : recordings_below(small_recordings())) alter(recording, action, 5, found);
-  std::printf("altered %s: %" PRId64 " of %" PRId64 " found, %" PRId64 " at its event\n", name, found.found,
-              found.altered, found.at_its_event);
-  return found;
-}
-
-// Not every one at its event: an altered alloc leaves a free without one, which may as well be that of a block which
-// was live when the recording began. Then the difference shows at the first request that such a start does not explain.
-TEST(AlteredAddress, IsAlwaysFoundAndMostlyAtItsEvent) {
-  struct Case {
-    const char* name;
-    Action action;
-    int64_t percent;  // at its event, at least
-  };
-  for (const Case& c : {Case{"alloc", Action::alloc, 90}, Case{"free_requested", Action::free_requested, 90},
-                        Case{"segment_alloc", Action::segment_alloc, 90},
-                        Case{"segment_free", Action::segment_free, 80}, Case{"segment_map", Action::segment_map, 80}}) {
-    const Found found = altered_everywhere(c.name, c.action);
-    EXPECT_EQ(found.found, found.altered) << c.name;
-    EXPECT_GE(found.at_its_event * 100, found.altered * c.percent) << c.name;
-  }
-}
-
 // --- other settings, predicted from the default recording ----------------------------------------------------------
 
 struct Measured {

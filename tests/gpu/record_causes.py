@@ -4,7 +4,7 @@
 
 One process a case; each writes OUT/CASE.pickle. The name of a case begins with the id of the cause that it stages.
 """
-import copy, os, subprocess, sys, tempfile
+import subprocess, sys, tempfile
 import torch, torch.nn as nn, torch.nn.functional as F
 C = {}
 def case(f): C[f.__name__] = f; return f

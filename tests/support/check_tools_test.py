@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Seeded violations: each check of the tree must find what it is there to find, and nothing in a clean tree."""
+import json
 import pathlib
 import subprocess
 import sys
@@ -109,6 +110,49 @@ class Docs(Tree):
         self.run_tool("check_docs.py", *arguments, "--update")
         self.assertEqual(page.read_text(), "Before\n```console\n$ oomscope show x\nyou said show x\n3 events\n```\nAfter\n")
         self.assertEqual(self.run_tool("check_docs.py", *arguments), (0, ""))
+
+
+class Explained(Tree):
+    """The pages that `why --explain` names."""
+    KNOWN = {"causes": [{"id": "leak", "remedies": ["detach"], "claims": ["cache"]}],
+             "remedies": [{"id": "detach", "text": "let go"}], "claims": [{"id": "cache"}]}
+    PAGE = "- **`detach`**: let go. Cost: none.\n- [cache](../claims.md#cache)\n"
+    CLAIMS = "# Claims\n\n## cache\n\n```console\n$ oomscope x\n…\n```\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write("src/words/en/remedies.json", '{"remedy.detach.text": "let go", "remedy.detach.cost": "none"}')
+        self.write("src/words/zh/remedies.json", '{"remedy.detach.text": "放手", "remedy.detach.cost": "无"}')
+        self.write("docs/causes/leak.md", self.PAGE)
+        self.write("docs/zh/causes/leak.md", "- **`detach`**: 放手。代价：无。\n- [c](../claims.md#cache)\n")
+        self.write("docs/claims.md", self.CLAIMS)
+        self.write("docs/zh/claims.md", self.CLAIMS)
+        self.program = self.write("bin/oomscope", f"#!/bin/sh\necho '{json.dumps(self.KNOWN)}'\n")
+        self.program.chmod(0o755)
+
+    def complaints(self, *more):
+        return self.run_tool("check_docs.py", "--program", self.program, *more)[1]
+
+    def test_pages_that_agree_pass(self):
+        self.assertEqual(self.complaints(), "")
+
+    def test_missing_pages_and_sections_are_found(self):
+        (self.root / "docs/zh/causes/leak.md").unlink()
+        self.write("docs/claims.md", "# Claims\n\n## cache\n\nNo command.\n")
+        self.write("docs/zh/claims.md", "# Claims\n")
+        text = self.complaints()
+        for found in ("docs/zh/causes/leak.md: there is no such page", "cache has no command", "missing: ['cache']"):
+            self.assertIn(found, text)
+
+    def test_another_text_of_a_remedy_is_found_and_updated(self):
+        page = self.write("docs/causes/leak.md", self.PAGE.replace("let go", "hold on"))
+        self.assertIn("not that of src/words/", self.complaints())
+        self.complaints("--update")
+        self.assertEqual(page.read_text(), self.PAGE)
+
+    def test_caveat_without_a_sentence_is_found(self):
+        self.write("src/base/a.cc", 'Caveat{.code = "cut-off", .values = {}};\n')
+        self.assertIn("no sentence caveat.cut-off", self.complaints())
 
 
 class Glibc(unittest.TestCase):

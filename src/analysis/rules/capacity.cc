@@ -47,10 +47,11 @@ std::vector<Finding> find_capacity(const CaseFacts& facts) {
   }
   if (run.diagnosis->kind == Kind::gpu_oom_other_process ||
       run.diagnosis->kind == Kind::gpu_oom_first_alloc_or_context) {
-    add_changes(finding, {"free-other-processes", "other-gpu"});
+    add_changes(finding, run, {"free-other-processes", "other-gpu"});
   } else {
-    add_changes(finding, {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "sharding",
-                          "larger-gpu"});
+    add_changes(
+        finding, run,
+        {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "sharding", "larger-gpu"});
   }
   return {finding};
 }

@@ -2,14 +2,38 @@
 
 #include "analysis/user_code.h"
 #include "base/bytes_text.h"
+#include "remedies/remedy.h"
 
 namespace oomscope {
+namespace {
+
+std::optional<int64_t> figure(int64_t bytes) { return bytes > 0 ? std::optional<int64_t>(bytes) : std::nullopt; }
+
+Circumstances circumstances_of(const RunFacts& facts, const Finding& finding) {
+  Circumstances circumstances;
+  circumstances.kind = facts.diagnosis->kind;
+  circumstances.phase = finding.instant.phase;
+  circumstances.expandable_segments = facts.diagnosis->verification->config.settings.expandable_segments;
+  circumstances.figures.parameters = figure(facts.bytes_at(Category::parameter));
+  circumstances.figures.gradients = figure(facts.bytes_at(Category::gradient));
+  circumstances.figures.optimizer_state = figure(facts.bytes_at(Category::optimizer_state));
+  circumstances.figures.activations = figure(facts.bytes_at(Category::activation));
+  circumstances.figures.logits = figure(facts.bytes_at(Category::logits));
+  if (facts.phase == Phase::optimizer_step) {
+    circumstances.figures.step_temporaries = figure(facts.bytes_at(Category::temporary));
+  }
+  if (finding.id == "attention-matrix") circumstances.figures.attention_matrix = finding.bytes;
+  return circumstances;
+}
+
+}  // namespace
 
 Finding finding_of(const RunFacts& facts, std::string_view id) {
   Finding finding;
   finding.id = id;
   finding.instant = FindingInstant{
       .phase = facts.phase, .event = facts.instant().event, .step = std::nullopt, .failed = facts.failed()};
+  if (facts.instant().event != kNoEvent) finding.instant.event = facts.instant().event;
   if (!facts.structure.step_ends.empty() || facts.structure.trains) finding.instant.step = facts.step;
   return finding;
 }
@@ -37,14 +61,14 @@ Phrase because(std::string_view key) { return Phrase{.key = "cause.because." + s
 
 Phrase surer(std::string_view key) { return Phrase{.key = "cause.surer." + std::string(key)}; }
 
-void add_changes(Finding& finding, std::initializer_list<std::string_view> remedies,
+void add_changes(Finding& finding, const RunFacts& facts, std::initializer_list<std::string_view> remedies,
                  std::optional<int64_t> saved_bytes) {
-  for (std::string_view remedy : remedies) {
-    Change change{.remedy = std::string(remedy),
-                  .text = Phrase{.key = "remedy." + std::string(remedy) + ".text"},
-                  .commands = {},
-                  .predicted = std::nullopt};
-    if (saved_bytes && finding.changes.empty()) {
+  const Circumstances circumstances = circumstances_of(facts, finding);
+  for (std::string_view id : remedies) {
+    const Remedy* remedy = find_remedy(id);
+    if (remedy == nullptr || !remedy->applies(circumstances)) continue;
+    Change change = change_of(*remedy, circumstances);
+    if (saved_bytes && *saved_bytes > 0 && finding.changes.empty()) {
       Predicted predicted;
       predicted.saved_bytes = saved_bytes;
       predicted.source = Phrase{.key = "cause.predicted.arithmetic"};

@@ -27,8 +27,9 @@ void add_evidence(Finding& finding, Phrase text, std::optional<uint32_t> event =
 [[nodiscard]] Phrase because(std::string_view key);
 [[nodiscard]] Phrase surer(std::string_view key);
 
-// Remedies by id, best first; `saved_bytes` is what the first would take off.
-void add_changes(Finding& finding, std::initializer_list<std::string_view> remedies,
+// Remedies of the catalogue that apply to the run, best first; `saved_bytes` is what the first would take off, where it
+// is not for the catalogue to say.
+void add_changes(Finding& finding, const RunFacts& facts, std::initializer_list<std::string_view> remedies,
                  std::optional<int64_t> saved_bytes = std::nullopt);
 
 // What the passes of a growth left, free as soon as the next pass begins.

@@ -33,7 +33,7 @@ std::vector<Finding> find_exception_holds_tensors(const CaseFacts& facts) {
                    .with("bytes", format_bytes(largest->held_bytes))
                    .with("tries", format_count(tries)),
                largest->event, largest->held_bytes, call_site(run, run.trace().stack[largest->event]));
-  add_changes(finding, {"clear-traceback", "smaller-batch"}, held);
+  add_changes(finding, run, {"clear-traceback", "smaller-batch"}, held);
   for (const SurvivedFailure& failure : run.survived) {
     const uint32_t from = run.structure.passes[failure.pass].begin;
     for (uint32_t id : run.live) {

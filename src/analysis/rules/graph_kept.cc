@@ -43,9 +43,9 @@ std::vector<Finding> find_graph_kept(const CaseFacts& facts) {
                  first.begin, each, call_site(run, growth.call));
     add_site(finding, run, "largest-kept", growth.largest, growth.bytes, growth.blocks);
     if (first.has_backward) {
-      add_changes(finding, {"detach", "loss-item"}, growth.bytes - each);
+      add_changes(finding, run, {"detach", "loss-item"}, growth.bytes - each);
     } else {
-      add_changes(finding, {"loss-item", "detach", "gradient-accumulation"}, growth.bytes - each);
+      add_changes(finding, run, {"loss-item", "detach", "gradient-accumulation"}, growth.bytes - each);
     }
     free_after_pass(finding, run, growth);
     return {finding};

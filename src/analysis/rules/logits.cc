@@ -66,7 +66,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
   finding.because = because("size-of-head");
   if (run.phase == Phase::forward) finding.instant.phase = Phase::loss;
   if (head.size > 0) add_site(finding, run, "head", head.stack, head.size, 1);
-  add_changes(finding, {"chunked-loss", "smaller-batch", "smaller-input", "mixed-precision"}, bytes);
+  add_changes(finding, run, {"chunked-loss", "smaller-batch", "smaller-input", "mixed-precision"}, bytes);
   return {finding};
 }
 

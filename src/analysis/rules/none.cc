@@ -26,17 +26,17 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
   switch (category) {
     case Category::activation:
       if (run.structure.trains) {
-        add_changes(finding, {"checkpointing", "mixed-precision", "gradient-accumulation", "smaller-batch"});
+        add_changes(finding, run, {"checkpointing", "mixed-precision", "gradient-accumulation", "smaller-batch"});
       } else {
-        add_changes(finding, {"no-grad", "smaller-batch"});
+        add_changes(finding, run, {"no-grad", "smaller-batch"});
       }
       break;
-    case Category::logits: add_changes(finding, {"chunked-loss", "mixed-precision", "smaller-batch"}); break;
-    case Category::optimizer_state: add_changes(finding, {"lighter-optimizer", "sharding", "offload"}); break;
-    case Category::parameter: add_changes(finding, {"quantised-loading", "sharding", "offload"}); break;
-    case Category::gradient: add_changes(finding, {"set-to-none", "sharding"}); break;
+    case Category::logits: add_changes(finding, run, {"chunked-loss", "mixed-precision", "smaller-batch"}); break;
+    case Category::optimizer_state: add_changes(finding, run, {"lighter-optimizer", "sharding", "offload"}); break;
+    case Category::parameter: add_changes(finding, run, {"quantised-loading", "sharding", "offload"}); break;
+    case Category::gradient: add_changes(finding, run, {"set-to-none", "sharding"}); break;
     case Category::temporary:
-      if (run.phase == Phase::optimizer_step) add_changes(finding, {"fused-optimizer"});
+      if (run.phase == Phase::optimizer_step) add_changes(finding, run, {"fused-optimizer"});
       break;
     default: break;
   }

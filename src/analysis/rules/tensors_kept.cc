@@ -39,7 +39,7 @@ std::vector<Finding> find_tensors_kept(const CaseFacts& facts) {
                      .with("step", std::to_string(first.step)),
                  first.begin, each, call_site(run, growth.call));
     add_site(finding, run, "largest-kept", growth.largest, growth.bytes, growth.blocks);
-    add_changes(finding, {"results-to-cpu", "detach", "delete-references"}, growth.bytes - each);
+    add_changes(finding, run, {"results-to-cpu", "detach", "delete-references"}, growth.bytes - each);
     free_after_pass(finding, run, growth);
     return {finding};
   }

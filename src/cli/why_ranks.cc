@@ -1,0 +1,124 @@
+#include "cli/why_ranks.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cli/load_snapshot.h"
+#include "replay/parallel.h"
+#include "report/ranks_document.h"
+
+namespace oomscope {
+namespace {
+
+constexpr int kMostThreads = 4;                             // files in memory at a time,
+constexpr uintmax_t kLargeFileBytes = uintmax_t{16} << 20;  // and one only where a file is this large: packed ones
+                                                            // unpack to a good ten times as much
+
+Rank named_rank(const RankFile& file) {
+  Rank rank{
+      .label = file.job, .path = file.path, .node = file.node, .rank = file.rank, .error = std::nullopt, .facts = {}};
+  if (!file.rank) rank.label = std::filesystem::path(file.path).filename().string();
+  return rank;
+}
+
+// One rank a device that the file tells of.
+Result<std::vector<Rank>> look_at_file(const RankFile& file, const WhyArguments& arguments,
+                                       const std::optional<RuleSet>& rules) {
+  OOM_TRY(const Snapshot snapshot, load_snapshot(file.path));
+  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
+  std::vector<Rank> ranks;
+  for (int32_t device : devices) {
+    const std::unique_ptr<Verification> verification =
+        verify(snapshot, device, {.limit_bytes = std::nullopt, .rules = rules});
+    ranks.push_back(named_rank(file));
+    ranks.back().facts = look_at_rank(*verification);
+  }
+  return ranks;
+}
+
+int threads_for(const std::vector<RankFile>& files) {
+  const bool any_large = std::any_of(files.begin(), files.end(), [](const RankFile& file) {
+    std::error_code error;
+    const uintmax_t size = std::filesystem::file_size(file.path, error);
+    return !error && size >= kLargeFileBytes;
+  });
+  return any_large ? 1 : std::min(thread_count(), kMostThreads);
+}
+
+std::vector<Rank> look_at_files(const std::vector<RankFile>& files, const WhyArguments& arguments,
+                                const std::optional<RuleSet>& rules, Progress& progress) {
+  std::vector<std::vector<Rank>> by_file(files.size());
+  run_parallel(
+      files.size(), threads_for(files),
+      [&](size_t i) {
+        Result<std::vector<Rank>> ranks = look_at_file(files[i], arguments, rules);
+        if (ranks) {
+          by_file[i] = *std::move(ranks);
+        } else {
+          by_file[i] = {named_rank(files[i])};
+          by_file[i].front().error = ranks.error();
+        }
+      },
+      [&](size_t done, size_t total) {
+        progress.update("reading ranks", static_cast<int64_t>(done), static_cast<int64_t>(total));
+      });
+  std::vector<Rank> ranks;
+  for (std::vector<Rank>& of_file : by_file) {
+    ranks.insert(ranks.end(), std::make_move_iterator(of_file.begin()), std::make_move_iterator(of_file.end()));
+  }
+  return ranks;
+}
+
+void add_rank_caveats(RanksReport& report) {
+  constexpr size_t kMostErrors = 5;
+  size_t errors = 0;
+  bool inexact = false;
+  bool any_node = false;
+  for (const Rank& rank : report.ranks) {
+    any_node |= rank.node.value_or(0) > 0;
+    if (!rank.error) {
+      inexact |= !rank.facts.exact;
+      continue;
+    }
+    if (++errors > kMostErrors) continue;
+    report.caveats.push_back(Caveat{.code = "rank-unreadable",
+                                    .values = {{"file", rank.path}, {"error", rank.error->what}},
+                                    .source = CaveatSource::recording});
+  }
+  if (errors > kMostErrors) {
+    report.caveats.push_back(Caveat{.code = "more-ranks-unreadable",
+                                    .values = {{"count", std::to_string(errors - kMostErrors)}},
+                                    .source = CaveatSource::recording});
+  }
+  if (inexact) {
+    report.caveats.push_back(Caveat{.code = "ranks-not-exact", .values = {}, .source = CaveatSource::model});
+  }
+  if (any_node && report.comparison.failed > 1) {
+    report.caveats.push_back(Caveat{.code = "clocks-of-nodes", .values = {}, .source = CaveatSource::recording});
+  }
+}
+
+}  // namespace
+
+Result<Done> explain_ranks(const RankFiles& files, const WhyArguments& arguments, ExplainOne explain, Output& output) {
+  OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
+  RanksReport report{.ranks = look_at_files(files.files, arguments, rules, output.progress()),
+                     .comparison = {},
+                     .caveats = files.caveats};
+  report.comparison = compare_ranks(report.ranks);
+  if (!report.comparison.chosen) return *report.ranks.front().error;
+  add_rank_caveats(report);
+  for (Section& section : ranks_sections(report, arguments.language)) output.add(std::move(section));
+  const Rank& chosen = report.ranks[*report.comparison.chosen];
+  WhyArguments alone = arguments;
+  alone.device = chosen.facts.device;
+  OOM_TRY([[maybe_unused]] const Done explained, explain(chosen.path, alone, output));
+  output.payload() = ranks_payload(report, std::move(output.payload()));
+  if (report.comparison.unreadable > 0) output.set_incomplete();
+  return Done{};
+}
+
+}  // namespace oomscope

@@ -1,0 +1,25 @@
+// Flash and memory-efficient kernels never store the s × s weights.
+#include "remedies/catalogue.h"
+#include "remedies/snippets.h"
+
+namespace oomscope {
+
+Remedy fused_attention() {
+  return {.id = "fused-attention",
+          .page = "attention-matrix",
+          .effect = Effect::transform,
+          .applies = is_gpu_case,
+          .snippets =
+              [](const Circumstances& circumstances) {
+                if (circumstances.framework == "transformers")
+                  return python(R"(model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="sdpa"))");
+                return torch_is_at_least(circumstances, 2, 0)
+                           ? python("out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)")
+                           : python(
+                                 "from xformers.ops import memory_efficient_attention\nout = "
+                                 "memory_efficient_attention(q, k, v)");
+              },
+          .saved_bytes = [](const Figures& figures) { return figures.attention_matrix; }};
+}
+
+}  // namespace oomscope

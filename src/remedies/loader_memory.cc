@@ -1,0 +1,49 @@
+#include "remedies/loader_memory.h"
+
+#include <bit>
+
+namespace oomscope {
+namespace {
+
+constexpr int kUsualPrefetch = 2;
+constexpr int kBatchesWhileCollating = 2;
+constexpr int64_t kMostBatchBytes = int64_t{1} << 50;  // so that the products below cannot overflow
+constexpr int kMostCount = 4096;                       // workers, prefetch or ranks
+
+int bounded(std::optional<int> count, int usual) {
+  const int value = count.value_or(usual);
+  return value < 0 ? 0 : value > kMostCount ? kMostCount : value;
+}
+
+}  // namespace
+
+std::optional<LoaderMemory> loader_memory(const Circumstances& circumstances) {
+  const std::optional<int64_t>& batch = circumstances.figures.host_batch;
+  if (!circumstances.num_workers || !batch || *batch <= 0 || *batch > kMostBatchBytes / kMostCount) return std::nullopt;
+  const int64_t workers = bounded(circumstances.num_workers, 0);
+  const int64_t prefetch = bounded(circumstances.prefetch_factor, kUsualPrefetch);
+  const int64_t ranks = bounded(circumstances.ranks_on_host, 1);
+  const double most = static_cast<double>(ranks) * static_cast<double>(workers * prefetch + 1) * 2;
+  if (most * static_cast<double>(*batch) > static_cast<double>(kMostBatchBytes)) return std::nullopt;
+  LoaderMemory memory;
+  const int64_t ready = ranks * (workers * prefetch + 1);
+  memory.ready_bytes = ready * *batch;
+  memory.collating_bytes = ranks * workers * kBatchesWhileCollating * *batch;
+  if (circumstances.pin_memory.value_or(false)) {
+    memory.pinned_bytes = ready * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(*batch)));
+  }
+  return memory;
+}
+
+std::optional<int> workers_that_fit(const Circumstances& circumstances) {
+  if (!circumstances.figures.host_limit || !loader_memory(circumstances)) return std::nullopt;
+  Circumstances fewer = circumstances;
+  for (int workers = bounded(circumstances.num_workers, 0); workers > 0; --workers) {
+    fewer.num_workers = workers;
+    const std::optional<LoaderMemory> memory = loader_memory(fewer);
+    if (memory && memory->total_bytes() <= *circumstances.figures.host_limit / 2) return workers;
+  }
+  return 0;
+}
+
+}  // namespace oomscope

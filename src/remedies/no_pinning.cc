@@ -1,0 +1,23 @@
+// Pinned memory is rounded up, kept for ever and counted by the container.
+#include "remedies/catalogue.h"
+#include "remedies/snippets.h"
+
+namespace oomscope {
+
+Remedy no_pinning() {
+  return {.id = "no-pinning",
+          .page = "pinned-memory",
+          .effect = Effect::figures,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return is_loader_case(circumstances) && circumstances.pin_memory.value_or(true);
+              },
+          .snippets =
+              [](const Circumstances& circumstances) {
+                if (circumstances.framework == "transformers")
+                  return python(R"(args = TrainingArguments("out", dataloader_pin_memory=False))");
+                return python(R"(loader = DataLoader(dataset, batch_size=32, num_workers=4, pin_memory=False))");
+              }};
+}
+
+}  // namespace oomscope

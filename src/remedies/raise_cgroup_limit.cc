@@ -1,0 +1,19 @@
+// The limit was the container's or the job's, not the machine's.
+#include "remedies/catalogue.h"
+#include "remedies/snippets.h"
+
+namespace oomscope {
+
+Remedy raise_cgroup_limit() {
+  return {.id = "raise-cgroup-limit",
+          .page = "cgroup-limit",
+          .effect = Effect::figures,
+          .applies = is_host_case,
+          .snippets = [](const Circumstances&) {
+            return std::vector<Snippet>{
+                {Place::bash, "docker run --memory=64g IMAGE\n# Kubernetes: resources.limits.memory: 64Gi"},
+                {Place::sbatch, "#SBATCH --mem=64G"}};
+          }};
+}
+
+}  // namespace oomscope

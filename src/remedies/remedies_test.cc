@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "remedies/causes.h"
+#include "remedies/loader_memory.h"
+#include "remedies/remedy.h"
+
+namespace oomscope {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+bool applies(std::string_view id, const Circumstances& circumstances) {
+  return find_remedy(id)->applies(circumstances);
+}
+
+std::string snippet(std::string_view id, Place place, const Circumstances& circumstances) {
+  for (const Snippet& candidate : find_remedy(id)->snippets(circumstances)) {
+    if (candidate.place == place) return candidate.lines;
+  }
+  return "";
+}
+
+TEST(Remedies, AreSortedAndFoundByTheirId) {
+  EXPECT_TRUE(std::is_sorted(remedies().begin(), remedies().end(),
+                             [](const Remedy& a, const Remedy& b) { return a.id < b.id; }));
+  for (const Remedy& remedy : remedies()) EXPECT_EQ(find_remedy(remedy.id), &remedy);
+  EXPECT_EQ(find_remedy("no-such-remedy"), nullptr);
+}
+
+TEST(Remedies, EachIsOnThePageOfACauseThatItHelpsAgainst) {
+  for (const Remedy& remedy : remedies()) {
+    const CauseGuide* guide = find_cause_guide(remedy.page);
+    ASSERT_NE(guide, nullptr) << remedy.id;
+    EXPECT_NE(std::find(guide->remedies.begin(), guide->remedies.end(), remedy.id), guide->remedies.end()) << remedy.id;
+  }
+}
+
+TEST(Remedies, CausesNameRemediesAndClaimsThatExist) {
+  const std::set<std::string_view> claims(claim_ids().begin(), claim_ids().end());
+  for (const CauseGuide& guide : cause_guides()) {
+    EXPECT_FALSE(guide.remedies.empty()) << guide.id;
+    for (std::string_view id : guide.remedies) EXPECT_NE(find_remedy(id), nullptr) << guide.id << ": " << id;
+    for (std::string_view id : guide.claims) EXPECT_TRUE(claims.contains(id)) << guide.id << ": " << id;
+  }
+  for (const Symptom& symptom : symptoms()) {
+    for (std::string_view id : symptom.causes) EXPECT_NE(find_cause_guide(id), nullptr) << symptom.key << ": " << id;
+  }
+}
+
+TEST(MixedPrecision, NeedsTheHardware) {
+  EXPECT_FALSE(applies("mixed-precision", {.compute_capability = 61}));
+  EXPECT_TRUE(applies("mixed-precision", {.compute_capability = 70}));
+  EXPECT_EQ(snippet("mixed-precision", Place::python, {.compute_capability = 75}).find("bfloat16"), std::string::npos);
+  EXPECT_NE(snippet("mixed-precision", Place::python, {.compute_capability = 80}).find("bfloat16"), std::string::npos);
+}
+
+TEST(MixedPrecision, NamesTheScalerOfTheRelease) {
+  const auto lines = [](std::string version) {
+    return snippet("mixed-precision", Place::python, {.torch_version = std::move(version), .compute_capability = 75});
+  };
+  EXPECT_NE(lines("2.2.1").find("torch.cuda.amp.GradScaler()"), std::string::npos);
+  EXPECT_NE(lines("2.3.0+cu121").find("torch.amp.GradScaler(\"cuda\")"), std::string::npos);
+}
+
+TEST(AllocatorSetting, UsesTheNameAndTheKeysOfTheRelease) {
+  EXPECT_EQ(snippet("allocator-setting", Place::bash, {.torch_version = "1.12"}),
+            "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:512");
+  EXPECT_EQ(snippet("allocator-setting", Place::bash, {.torch_version = "2.8"}),
+            "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  EXPECT_EQ(snippet("allocator-setting", Place::sbatch, {.torch_version = "2.4", .is_rocm = true}),
+            "export PYTORCH_HIP_ALLOC_CONF=expandable_segments:True");
+  EXPECT_EQ(snippet("allocator-setting", Place::powershell, {.torch_version = "2.11"}),
+            "$env:PYTORCH_ALLOC_CONF = \"expandable_segments:True\"");
+}
+
+TEST(AllocatorSetting, IsNotProposedWhereItIsOnAlready) {
+  EXPECT_FALSE(applies("allocator-setting", {.expandable_segments = true}));
+  EXPECT_TRUE(applies("allocator-setting", {.expandable_segments = true, .settings = "max_split_size_mb:64"}));
+}
+
+TEST(ChangeOf, TellsWhatTheFiguresSave) {
+  const Change change = change_of(*find_remedy("set-to-none"), {.figures = {.gradients = 500 * kMiB}});
+  ASSERT_TRUE(change.predicted);
+  EXPECT_EQ(change.predicted->saved_bytes, 500 * kMiB);
+  EXPECT_FALSE(change_of(*find_remedy("set-to-none"), {}).predicted);
+}
+
+TEST(ChangesOf, LeavesOutWhatCannotHelpHere) {
+  const std::vector<Change> changes =
+      changes_of({"checkpointing", "mixed-precision", "fused-optimizer", "no-such-remedy"},
+                 {.phase = Phase::optimizer_step, .compute_capability = 61});
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes.front().remedy, "fused-optimizer");
+}
+
+TEST(ChangesOf, OneCardHasNobodyToShareWith) {
+  EXPECT_TRUE(changes_of({"sharding", "model-parallel", "other-gpu"}, {.visible_devices = 1}).empty());
+}
+
+TEST(ChangeOf, ShowsLinesForThePlaceOfTheCase) {
+  const Remedy& setting = *find_remedy("allocator-setting");
+  EXPECT_EQ(change_of(setting, {.is_notebook = true}).commands.front(),
+            "%env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  EXPECT_EQ(change_of(setting, {.is_windows = true}).commands.front(),
+            "$env:PYTORCH_CUDA_ALLOC_CONF = \"expandable_segments:True\"");
+}
+
+// 4 workers × 2 + 1 batches of 4 MiB were 36 MiB of shared memory, measured.
+TEST(LoaderMemory, AddsUpWhatIsReadyCollatedAndPinned) {
+  const Circumstances measured{.num_workers = 4, .figures = {.host_batch = 4 * kMiB}};
+  EXPECT_EQ(loader_memory(measured)->ready_bytes, 36 * kMiB);
+  EXPECT_EQ(loader_memory(measured)->collating_bytes, 32 * kMiB);
+  const Circumstances pinned{.num_workers = 0, .pin_memory = true, .figures = {.host_batch = 600 * kMiB}};
+  EXPECT_EQ(loader_memory(pinned)->pinned_bytes, kGiB);
+}
+
+TEST(LoaderMemory, SaysHowManyWorkersFit) {
+  const Circumstances tight{.num_workers = 16, .figures = {.host_batch = 256 * kMiB, .host_limit = 8 * kGiB}};
+  const int fit = workers_that_fit(tight).value();
+  EXPECT_EQ(fit, 3);  // 3 × 2 + 1 batches ready and 3 × 2 in the making: 13 of 16
+  EXPECT_EQ(change_of(*find_remedy("fewer-workers"), tight).text.key, "remedy.fewer-workers.sum");
+  EXPECT_FALSE(workers_that_fit({.num_workers = 4}));
+  EXPECT_FALSE(loader_memory({.num_workers = 4, .figures = {.host_batch = INT64_MAX}}));
+}
+
+// Every snippet in every release, framework and place, parsed by what it is pasted into.
+TEST(Snippets, Parse) {
+  std::set<std::string> seen;
+  for (const char* version : {"", "1.8", "1.13.1", "2.0", "2.3", "2.12.0+cu130"}) {
+    for (const char* framework : {"", "lightning", "transformers", "accelerate", "deepspeed", "vllm"}) {
+      for (int capability : {70, 90}) {
+        const Circumstances circumstances{
+            .torch_version = version, .compute_capability = capability, .framework = framework};
+        for (const Remedy& remedy : remedies()) {
+          if (remedy.snippets == nullptr) continue;
+          for (const Snippet& found : remedy.snippets(circumstances)) {
+            EXPECT_FALSE(found.lines.empty()) << remedy.id;
+            seen.insert(std::string(name_of(found.place)) + "\n" + found.lines);
+          }
+        }
+      }
+    }
+  }
+  const std::string path = testing::TempDir() + "/snippets.txt";
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  ASSERT_NE(file, nullptr);
+  for (const std::string& text : seen) std::fwrite(text.c_str(), 1, text.size() + 1, file);
+  std::fclose(file);
+  const std::string tool = std::string(OOMSCOPE_TEST_DATA) + "/../../tools/check_snippets.py";
+  EXPECT_EQ(std::system(("python3 '" + tool + "' '" + path + "'").c_str()), 0);
+}
+
+}  // namespace
+}  // namespace oomscope

@@ -1,0 +1,25 @@
+// Gradients as None: their memory is free between steps, and from the first forward of the next one.
+#include "remedies/catalogue.h"
+#include "remedies/snippets.h"
+
+namespace oomscope {
+
+Remedy set_to_none() {
+  return {.id = "set-to-none",
+          .page = "capacity",
+          .effect = Effect::transform,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return is_gpu_case(circumstances) && circumstances.phase != Phase::backward &&
+                       circumstances.phase != Phase::optimizer_step;
+              },
+          .snippets =
+              [](const Circumstances& circumstances) {
+                return python(torch_is_at_least(circumstances, 2, 0)
+                                  ? "optimizer.zero_grad()  # before evaluation and saving too"
+                                  : "optimizer.zero_grad(set_to_none=True)");
+              },
+          .saved_bytes = [](const Figures& figures) { return figures.gradients; }};
+}
+
+}  // namespace oomscope

@@ -1,0 +1,26 @@
+// Activations grow with the number of pixels or tokens, attention without a fused kernel with its square.
+#include "remedies/catalogue.h"
+#include "remedies/snippets.h"
+
+namespace oomscope {
+
+Remedy smaller_input() {
+  return {
+      .id = "smaller-input",
+      .page = "input-size",
+      .effect = Effect::transform,
+      .applies = is_gpu_case,
+      .snippets =
+          [](const Circumstances& circumstances) {
+            if (circumstances.framework == "transformers")
+              return python(R"(batch = tokenizer(texts, truncation=True, max_length=1024, return_tensors="pt"))");
+            return python(
+                R"(images = torch.nn.functional.interpolate(images, size=(512, 512), antialias=True, mode="bilinear"))");
+          },
+      .saved_bytes =
+          [](const Figures& figures) {
+            return figures.activations ? std::optional<int64_t>(*figures.activations / 2) : std::nullopt;
+          }};
+}
+
+}  // namespace oomscope

@@ -1,0 +1,122 @@
+#include "remedies/snippets.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace oomscope {
+namespace {
+
+// "2.11.0+cu130" as (2, 11); (0, 0) for what is no version.
+std::pair<int, int> version_of(std::string_view text) {
+  const char* end = text.data() + text.size();
+  int major = 0;
+  int minor = 0;
+  const std::from_chars_result first = std::from_chars(text.data(), end, major);
+  if (first.ec != std::errc{}) return {0, 0};
+  if (first.ptr != end && *first.ptr == '.') std::from_chars(first.ptr + 1, end, minor);
+  return {major, minor};
+}
+
+}  // namespace
+
+bool torch_is_at_least(const Circumstances& circumstances, int major, int minor) {
+  const std::pair<int, int> version = version_of(circumstances.torch_version);
+  return version.first == 0 || version >= std::pair(major, minor);
+}
+
+std::vector<Snippet> python(std::string lines) { return {{Place::python, lines}, {Place::notebook, lines}}; }
+
+std::vector<Snippet> bash(std::string lines) { return {{Place::bash, std::move(lines)}}; }
+
+std::vector<Snippet> operator+(std::vector<Snippet> a, const std::vector<Snippet>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<Snippet> environment(std::string_view name_text, std::string_view value_text) {
+  const std::string name(name_text);
+  const std::string value(value_text);
+  return {{Place::bash, "export " + name + "=" + value},
+          {Place::powershell, "$env:" + name + " = \"" + value + "\""},
+          {Place::cmd, "set " + name + "=" + value},
+          {Place::python, "import os\nos.environ[\"" + name + "\"] = \"" + value + "\"  # before the first CUDA call"},
+          {Place::notebook, "%env " + name + "=" + value},
+          {Place::dockerfile, "ENV " + name + "=" + value},
+          {Place::sbatch, "export " + name + "=" + value}};
+}
+
+std::string_view allocator_variable(const Circumstances& circumstances) {
+  // Where the release is not known, the name that all of them read.
+  const bool is_new = !circumstances.torch_version.empty() && torch_is_at_least(circumstances, 2, 9);
+  if (is_new) return "PYTORCH_ALLOC_CONF";
+  return circumstances.is_rocm ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+}
+
+bool is_gpu_case(const Circumstances& circumstances) {
+  switch (circumstances.kind) {
+    case Kind::gpu_oom:
+    case Kind::gpu_oom_capacity:
+    case Kind::gpu_oom_fragmentation:
+    case Kind::gpu_oom_other_process:
+    case Kind::gpu_oom_first_alloc_or_context:
+    case Kind::gpu_lib_alloc_failed:
+    case Kind::other_backend_oom:
+    case Kind::leak_suspected:
+    case Kind::no_failure: return true;
+    case Kind::host_oom_killed:
+    case Kind::host_alloc_failed:
+    case Kind::cgroup_or_slurm_limit:
+    case Kind::dataloader_worker_killed:
+    case Kind::shm_exhausted:
+    case Kind::fd_exhausted:
+    case Kind::windows_commit_limit:
+    case Kind::not_memory: return false;
+  }
+  return false;
+}
+
+bool is_training_case(const Circumstances& circumstances) {
+  return is_gpu_case(circumstances) && circumstances.phase != Phase::generation &&
+         circumstances.phase != Phase::evaluation;
+}
+
+bool is_host_case(const Circumstances& circumstances) {
+  switch (circumstances.kind) {
+    case Kind::host_oom_killed:
+    case Kind::host_alloc_failed:
+    case Kind::cgroup_or_slurm_limit:
+    case Kind::dataloader_worker_killed:
+    case Kind::windows_commit_limit:
+    case Kind::leak_suspected: return true;
+    case Kind::gpu_oom:
+    case Kind::gpu_oom_capacity:
+    case Kind::gpu_oom_fragmentation:
+    case Kind::gpu_oom_other_process:
+    case Kind::gpu_oom_first_alloc_or_context:
+    case Kind::gpu_lib_alloc_failed:
+    case Kind::other_backend_oom:
+    case Kind::shm_exhausted:
+    case Kind::fd_exhausted:
+    case Kind::not_memory:
+    case Kind::no_failure: return false;
+  }
+  return false;
+}
+
+bool is_loader_case(const Circumstances& circumstances) {
+  return is_host_case(circumstances) || circumstances.kind == Kind::shm_exhausted ||
+         circumstances.kind == Kind::fd_exhausted;
+}
+
+bool may_have_several_cards(const Circumstances& circumstances) {
+  return circumstances.visible_devices.value_or(2) > 1;
+}
+
+bool is_among(Phase phase, std::initializer_list<Phase> phases) {
+  return phase == Phase::unknown || std::find(phases.begin(), phases.end(), phase) != phases.end();
+}
+
+bool is_any_case(const Circumstances&) { return true; }
+
+}  // namespace oomscope

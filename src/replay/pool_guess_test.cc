@@ -1,0 +1,108 @@
+// Segments blamed for a difference become pools of their own.
+#include "replay/pool_guess.h"
+
+#include <gtest/gtest.h>
+
+#include "support/trace_builder.h"
+
+namespace oomscope {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr uint64_t kA = 0x7f0000000000;
+constexpr uint64_t kB = 0x7f0040000000;
+constexpr uint64_t kC = 0x7f0080000000;
+
+Timeline timeline_of(const Snapshot& snapshot) {
+  return build_timeline(snapshot, 0, {.round = [](int64_t bytes) { return bytes; }});
+}
+
+Difference at(uint32_t event, uint64_t engine_address = 0) {
+  return {.event = event, .what = "", .hint = LimitHint::none, .engine_address = engine_address};
+}
+
+// Segments A and B released together, C later.
+SnapshotBuilder three_segments() {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 5 * kMiB).segment_alloc(kB, 20 * kMiB).segment_alloc(kC, 20 * kMiB);
+  b.free(kA, 5 * kMiB).segment_free(kA, 20 * kMiB).segment_free(kB, 20 * kMiB);
+  b.alloc(kC, 5 * kMiB).free(kC, 5 * kMiB).segment_free(kC, 20 * kMiB);
+  return b;
+}
+
+TEST(PoolGuess, BlamesTheSegmentOfTheRecordedAddressAndWhatWentWithIt) {
+  const Snapshot snapshot = three_segments().build();
+  const Timeline timeline = timeline_of(snapshot);
+  PoolGuess guess(timeline);
+  ASSERT_TRUE(guess.learn(at(1)));
+  ASSERT_EQ(guess.spans().size(), 2u);
+  EXPECT_EQ(guess.spans()[0].address, kA);
+  EXPECT_EQ(guess.spans()[0].begin, 0u);
+  EXPECT_EQ(guess.spans()[0].end, 6u);
+  EXPECT_EQ(guess.spans()[1].address, kB);
+  EXPECT_EQ(guess.spans()[0].pool, guess.spans()[1].pool);
+}
+
+TEST(PoolGuess, BlamesNoSegmentTwice) {
+  const Snapshot snapshot = three_segments().build();
+  const Timeline timeline = timeline_of(snapshot);
+  PoolGuess guess(timeline);
+  EXPECT_TRUE(guess.learn(at(1)));
+  EXPECT_FALSE(guess.learn(at(1)));
+}
+
+TEST(PoolGuess, BlamesWhereTheEngineWentElse) {
+  const Snapshot snapshot = three_segments().build();
+  const Timeline timeline = timeline_of(snapshot);
+  PoolGuess guess(timeline);
+  EXPECT_TRUE(guess.learn(at(1)));
+  ASSERT_TRUE(guess.learn(at(4, kC)));
+  EXPECT_EQ(guess.spans().back().address, kC);
+  EXPECT_NE(guess.spans().back().pool, guess.spans().front().pool);
+}
+
+TEST(PoolGuess, OfEmptyCacheBlamesOneSegmentAlone) {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 5 * kMiB).segment_alloc(kB, 20 * kMiB).free(kA, 5 * kMiB);
+  b.called_from("empty_cache").segment_free(kA, 20 * kMiB).segment_free(kB, 20 * kMiB);
+  const Snapshot snapshot = b.build();
+  const Timeline timeline = timeline_of(snapshot);
+  PoolGuess guess(timeline);
+  EXPECT_TRUE(guess.learn(at(1)));
+  EXPECT_EQ(guess.spans().size(), 1u);
+}
+
+TEST(PoolGuess, SegmentOfTheStartIsThereFromTheFirstEvent) {
+  SnapshotBuilder b;
+  b.alloc(kA, 5 * kMiB).free(kA, 5 * kMiB).segment_free(kA, 20 * kMiB);
+  const Snapshot snapshot = b.build();
+  const Timeline timeline = timeline_of(snapshot);
+  PoolGuess guess(timeline);
+  ASSERT_TRUE(guess.learn(at(0)));
+  EXPECT_EQ(guess.spans()[0].begin, 0u);
+}
+
+TEST(PoolGuess, HasNothingToGuessWhereEventsNameTheirPool) {
+  SnapshotBuilder b;
+  b.pools_recorded().segment_alloc(kA, 20 * kMiB).segment_free(kA, 20 * kMiB);
+  const Snapshot snapshot = b.build();
+  const Timeline timeline = timeline_of(snapshot);
+  EXPECT_FALSE(PoolGuess(timeline).learn(at(0)));
+}
+
+TEST(GuessedPool, OfMemoryAtTheStartReachesTheStartState) {
+  SnapshotBuilder b;
+  b.alloc(kA, 5 * kMiB).free(kA, 5 * kMiB).segment_free(kA, 20 * kMiB);
+  const Snapshot snapshot = b.build();
+  const PoolId pool{.first = 0, .second = 77};
+  const Timeline timeline =
+      build_timeline(snapshot, 0,
+                     {.round = [](int64_t bytes) { return bytes; },
+                      .pool_spans = {{.address = kA, .size = 20 * kMiB, .begin = 0, .end = 3, .pool = pool}}});
+  ASSERT_EQ(timeline.start.size(), 1u);
+  EXPECT_EQ(timeline.pools[timeline.start[0].pool_index], pool);
+  EXPECT_EQ(timeline.pools[timeline.allocations[0].pool_index], pool);
+}
+
+}  // namespace
+}  // namespace oomscope

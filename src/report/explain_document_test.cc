@@ -1,0 +1,53 @@
+#include "report/explain_document.h"
+
+#include <gtest/gtest.h>
+
+#include "remedies/causes.h"
+#include "remedies/remedy.h"
+#include "words/words.h"
+
+namespace oomscope {
+namespace {
+
+bool has_words(std::string_view area, std::string_view id, std::string_view part) {
+  const std::string key = std::string(area) + "." + std::string(id) + "." + std::string(part);
+  return word(key, Language::english).has_value() && word(key, Language::chinese).has_value();
+}
+
+TEST(Words, EveryRemedyHasItsTexts) {
+  for (const Remedy& remedy : remedies()) {
+    for (std::string_view part : {"text", "cost", "not-when"}) {
+      EXPECT_TRUE(has_words("remedy", remedy.id, part)) << remedy.id << " " << part;
+    }
+  }
+}
+
+TEST(Words, EveryCauseSymptomAndClaimHasItsTexts) {
+  for (const CauseGuide& guide : cause_guides()) {
+    for (std::string_view part : {"title", "snapshot", "log", "why", "not", "sure"}) {
+      EXPECT_TRUE(has_words("explain", guide.id, part)) << guide.id << " " << part;
+    }
+  }
+  for (const Symptom& symptom : symptoms()) {
+    for (std::string_view part : {"seen", "check"}) EXPECT_TRUE(has_words("symptom", symptom.key, part)) << symptom.key;
+  }
+  for (std::string_view id : claim_ids()) {
+    for (std::string_view part : {"said", "true"}) EXPECT_TRUE(has_words("claim", id, part)) << id;
+  }
+}
+
+TEST(Explain, NoPlaceholderIsLeft) {
+  for (const Remedy& remedy : remedies()) {
+    const std::string text = say(change_of(remedy, Circumstances{}).text, Language::english);
+    EXPECT_EQ(text.find('{'), std::string::npos) << remedy.id << ": " << text;
+  }
+}
+
+TEST(Explain, AnUnknownIdNamesTheNearest) {
+  const Result<Document> document = explain_one("graph-kep", Language::english);
+  ASSERT_FALSE(document);
+  EXPECT_EQ(document.error().hint, "did you mean oomscope why --explain graph-kept?");
+}
+
+}  // namespace
+}  // namespace oomscope

@@ -1,0 +1,29 @@
+// Whatever a readable snapshot says: verify ends, the engine keeps its invariants, and what-if replays take it.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "evidence/snapshot_reader.h"
+#include "replay/verify.h"
+#include "replay/what_if.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace oomscope;
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
+  const SnapshotReadOptions options{.max_memory_bytes = int64_t{256} << 20, .use_template = true};
+  const Result<Snapshot> snapshot = read_snapshot_bytes(bytes, "fuzz", options);
+  if (!snapshot.has_value()) return 0;
+  for (const int32_t device : devices_of(*snapshot)) {
+    if (static_cast<size_t>(device) >= snapshot->traces.size()) continue;
+    const std::unique_ptr<Verification> verification = verify(*snapshot, device);
+    if (!verification->replay->allocator().check_invariants().empty()) __builtin_trap();
+    const RequestStream requests = requests_of(*verification);
+    const WhatIf question{.rules = verification->config.rules,
+                          .settings = verification->config.settings,
+                          .cap_bytes = {},
+                          .policy = AddressPolicy::chunks};
+    (void)replay_what_if(requests, question);
+  }
+  return 0;
+}
