@@ -76,14 +76,14 @@ std::vector<Section> finding_sections(const std::vector<Finding>& findings, Lang
   if (findings.empty()) return sections;
   const Finding& first = findings.front();
   sections.push_back(Section{.body = Sentence{.text = say(first.claim, language), .style = Style::bold}});
-  const std::string when =
-      say(Phrase{.key = first.instant.failed ? "finding.failed-at" : "finding.seen-at"}
-              .with("instant", instant_text(first.instant, language))
-              .with("event", format_count(first.instant.event.value_or(0)))
-              .with("confidence", Phrase{.key = "confidence." + std::string(name_of(first.confidence))})
-              .with("because", {first.because}),
-          language);
-  sections.push_back(line(when));
+  if (first.instant.event) {
+    const Phrase when = Phrase{.key = first.instant.failed ? "finding.failed-at" : "finding.seen-at"}
+                            .with("instant", instant_text(first.instant, language))
+                            .with("event", format_count(*first.instant.event))
+                            .with("confidence", Phrase{.key = "confidence." + std::string(name_of(first.confidence))})
+                            .with("because", first.because);
+    sections.push_back(line(say(when, language)));
+  }
   for (size_t i = 0; i < std::min(first.evidence.size(), kEvidenceShown); ++i) {
     sections.push_back(line("- " + say(first.evidence[i].text, language)));
   }

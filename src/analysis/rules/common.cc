@@ -31,8 +31,8 @@ Circumstances circumstances_of(const RunFacts& facts, const Finding& finding) {
 Finding finding_of(const RunFacts& facts, std::string_view id) {
   Finding finding;
   finding.id = id;
-  finding.instant = FindingInstant{
-      .phase = facts.phase, .event = facts.instant().event, .step = std::nullopt, .failed = facts.failed()};
+  finding.instant =
+      FindingInstant{.phase = facts.phase, .event = std::nullopt, .step = std::nullopt, .failed = facts.failed()};
   if (facts.instant().event != kNoEvent) finding.instant.event = facts.instant().event;
   if (!facts.structure.step_ends.empty() || facts.structure.trains) finding.instant.step = facts.step;
   return finding;
