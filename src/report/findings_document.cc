@@ -137,6 +137,7 @@ Json findings_json(const std::vector<Finding>& findings) {
       entry["change"].erase("predicted");
       entry["predicted"] = entry["changes"].front()["predicted"];
     }
+    entry["claims"] = finding.claims;
     all.push_back(std::move(entry));
   }
   return all;

@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "remedies/causes.h"
+
 namespace oomscope {
 namespace {
 
@@ -50,6 +52,10 @@ std::vector<Finding> find_findings(const CaseFacts& facts) {
   for (const Cause& cause : causes()) {
     std::vector<Finding> found = cause.find(facts);
     std::move(found.begin(), found.end(), std::back_inserter(findings));
+  }
+  for (Finding& finding : findings) {
+    const CauseGuide* guide = find_cause_guide(finding.id);
+    if (guide != nullptr) finding.claims.assign(guide->claims.begin(), guide->claims.end());
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return order_of(a) < order_of(b); });
