@@ -24,9 +24,11 @@ Callers callers_before(const RunFacts& run, uint32_t pass) {
   for (uint32_t p = 0; p < pass; ++p) {
     const Pass& earlier = run.structure.passes[p];
     const bool here = earlier.caller == caller;
+    // One backward serves all modules that were called for it: an encoder's pass has none of its own.
+    const bool trained = earlier.has_backward || run.rests[p].freed_by != kNoPass;
     const bool same_line = earlier.call == run.structure.passes[pass].call;
-    callers.trained_by_line = callers.trained_by_line || (earlier.has_backward && same_line);
-    if (earlier.has_backward) (here ? callers.trained_here : callers.trained_elsewhere) = true;
+    callers.trained_by_line = callers.trained_by_line || (trained && same_line);
+    if (trained) (here ? callers.trained_here : callers.trained_elsewhere) = true;
     if (!here) continue;
     callers.earlier += 1;
     callers.earlier_kept += run.kept_graph(p) ? 1 : 0;
@@ -44,7 +46,7 @@ std::vector<Finding> find_grad_in_evaluation(const CaseFacts& facts) {
   const Pass& pass = run.structure.passes[index];
   const PassRest& rest = run.rests[index];
   const bool in_forward = run.phase == Phase::forward || run.phase == Phase::loss;
-  if (!in_forward || pass.has_backward) return {};
+  if (!in_forward || pass.has_backward || rest.freed_by != kNoPass) return {};
   const Callers callers = callers_before(run, index);
   if (callers.trained_here) return {};
   const bool certain = callers.earlier > 0 && callers.earlier_kept == callers.earlier;
