@@ -3,6 +3,10 @@ add_library(oomscope_options INTERFACE)
 target_include_directories(oomscope_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
                                                       $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 target_compile_options(oomscope_options INTERFACE -Wall -Wextra -Wshadow -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Position-independent functions may then be inlined as any other: nobody replaces ours at load time.
+  target_compile_options(oomscope_options INTERFACE -fno-semantic-interposition)
+endif()
 if(OOMSCOPE_WERROR)
   target_compile_options(oomscope_options INTERFACE -Werror)
 endif()

@@ -6,7 +6,11 @@
 namespace oomscope {
 
 CachingAllocator::CachingAllocator(const RuleSet& rules, const AllocatorSettings& settings, Device& device)
-    : rules_(rules), settings_(settings), device_(device) {}
+    : rules_(rules),
+      settings_(settings),
+      has_divisions_(std::any_of(settings.roundup_power2_divisions.begin(), settings.roundup_power2_divisions.end(),
+                                 [](int64_t divisions) { return divisions > 0; })),
+      device_(device) {}
 
 CachingAllocator::~CachingAllocator() = default;
 
@@ -14,7 +18,7 @@ CachingAllocator::~CachingAllocator() = default;
 
 CachingAllocator::Request CachingAllocator::make_request(int64_t requested, StreamId stream, PrivatePool* owner,
                                                          bool suspended) {
-  const int64_t size = round_size(requested, settings_, rules_);
+  const int64_t size = has_divisions_ ? round_size(requested, settings_, rules_) : round_to_block(requested);
   BlockPool* pool =
       owner == nullptr ? (is_small(size) ? &small_ : &large_) : (is_small(size) ? &owner->small : &owner->large);
   const bool pool_allows =
@@ -22,7 +26,6 @@ CachingAllocator::Request CachingAllocator::make_request(int64_t requested, Stre
                                                    : rules_.private_expandable != PrivateExpandable::no);
   return Request{.requested = requested,
                  .size = size,
-                 .alloc_size = allocation_size(size, settings_),
                  .stream = stream,
                  .pool = pool,
                  .blocks = &pool->of(stream),
@@ -38,12 +41,12 @@ Block* CachingAllocator::malloc(int64_t requested, StreamId stream) {
   const Scope* scope = scope_for(stream);
   PrivatePool* owner = scope == nullptr ? nullptr : &private_pool(scope->pool);
   const bool suspended = suspended_for(stream);
-  if (!suspended) process_events();
+  if (!suspended) poll_events();
   Request request = make_request(requested, stream, owner, suspended);
   return allocate(request);
 }
 
-Block* CachingAllocator::malloc_in_pool(int64_t requested, StreamId stream, PoolId pool) {
+[[gnu::flatten]] Block* CachingAllocator::malloc_in_pool(int64_t requested, StreamId stream, PoolId pool) {
   if (requested <= 0 || requested >= kHugeRequest) {
     refusal_ = requested <= 0 ? Refusal::zero : Refusal::too_large;
     return nullptr;
@@ -52,7 +55,7 @@ Block* CachingAllocator::malloc_in_pool(int64_t requested, StreamId stream, Pool
   if (owner != nullptr && owner->use_count == 0) owner->use_count = 1;  // its scope is open again
   // A pool {k, 0} belongs to a graph capture; from 2.13 on only captures suspend.
   const bool suspended = owner != nullptr && (!rules_.only_capture_suspends || pool.first != 0);
-  if (!suspended) process_events();
+  if (!suspended) poll_events();
   Request request = make_request(requested, stream, owner, suspended);
   return allocate(request);
 }
@@ -190,22 +193,23 @@ Block* CachingAllocator::alloc_block(Request& request, bool is_retry) {
 
 // The limit is tested with the segment's size, even where expandable segments would map less.
 bool CachingAllocator::limit_allows(Request& request) {
-  if (limit_bytes_ && total_reserved_ + request.alloc_size > *limit_bytes_) return false;
+  const int64_t total = total_reserved_ + allocation_size(request.size, settings_);
+  if (limit_bytes_ && total > *limit_bytes_) return false;
   if (!rules_.preemptive_rejection || !settings_.throw_on_cudamalloc_oom) return true;
   const double cap = settings_.per_process_memory_fraction * static_cast<double>(device_.total_bytes());
-  if (static_cast<double>(total_reserved_ + request.alloc_size) <= cap) return true;
+  if (static_cast<double>(total) <= cap) return true;
   stats_.num_oom_rejections += 1;
   request.rejected = true;
   return false;
 }
 
 void CachingAllocator::note_refusal(const Request& request) {
-  const int64_t total = total_reserved_ + request.alloc_size;
+  const int64_t total = total_reserved_ + allocation_size(request.size, settings_);
   smallest_refused_ = std::min(smallest_refused_.value_or(total), total);
 }
 
 Block* CachingAllocator::alloc_from_device(Request& request) {
-  const int64_t size = request.alloc_size;
+  const int64_t size = allocation_size(request.size, settings_);
   const uint64_t address = device_.allocate(size, request.stream);
   if (address == 0) return nullptr;
   Segment* segment = new_segment(address, size, request.stream, request.pool, false);
@@ -303,9 +307,9 @@ void CachingAllocator::finish_free(Block* block) {
   if (block->size >= settings_.max_split_size_bytes) stats_.oversize_allocations.decrease(1);
 }
 
-void CachingAllocator::free(Block* block) {
+[[gnu::flatten]] void CachingAllocator::free(Block* block) {
   finish_free(block);
-  if (block->has_uses()) {
+  if (block->has_uses) {
     defer_or_queue(block);
   } else {
     give_back(block);
@@ -389,7 +393,7 @@ int64_t CachingAllocator::try_merge(Block& into, Block* neighbour) {
 }
 
 void CachingAllocator::insert_free(Block& block) {
-  block.gc_base = block.segment->pool->searches;
+  if (settings_.garbage_collection_threshold > 0) block.gc_base = block.segment->pool->searches;
   block.segment->blocks->free.insert(block);
 }
 
@@ -413,7 +417,12 @@ uint64_t CachingAllocator::block_order(const Segment& segment) {
 Block* CachingAllocator::new_block(Segment* segment, uint64_t address, int64_t size) {
   Block* block = nullptr;
   if (spare_blocks_.empty()) {
-    block = &arena_.emplace_back();
+    constexpr size_t kBlocksAtOnce = 256;
+    if (arena_used_ == kBlocksAtOnce || arena_.empty()) {
+      arena_.push_back(std::make_unique<Block[]>(kBlocksAtOnce));
+      arena_used_ = 0;
+    }
+    block = &arena_.back()[arena_used_++];
   } else {
     block = spare_blocks_.back();
     spare_blocks_.pop_back();
@@ -433,10 +442,7 @@ Block* CachingAllocator::new_block(Segment* segment, uint64_t address, int64_t s
   return block;
 }
 
-void CachingAllocator::delete_block(Block* block) {
-  block->stream_uses.reset();
-  spare_blocks_.push_back(block);
-}
+void CachingAllocator::delete_block(Block* block) { spare_blocks_.push_back(block); }
 
 Segment* CachingAllocator::new_segment(uint64_t address, int64_t size, StreamId stream, BlockPool* pool,
                                        bool expandable) {

@@ -134,8 +134,7 @@ class CachingAllocator {
  private:
   struct Request {
     int64_t requested;
-    int64_t size;        // rounded
-    int64_t alloc_size;  // what the driver would be asked for
+    int64_t size;  // rounded
     StreamId stream;
     BlockPool* pool;
     StreamBlocks* blocks;
@@ -173,13 +172,19 @@ class CachingAllocator {
   void delete_segment(Segment* segment);
   [[nodiscard]] uint64_t block_order(const Segment& segment);
   void finish_free(Block* block);
+  void poll_events() {
+    if (!deferred_.empty() || !events_.empty()) process_events();
+  }
   void process_events();
   void defer_or_queue(Block* block);
   [[nodiscard]] const Scope* scope_for(StreamId stream) const;
   [[nodiscard]] bool suspended_for(std::optional<StreamId> current) const;
 
   // reclaim.cc
-  [[nodiscard]] bool gc_active() const;
+  [[nodiscard]] bool gc_active() const {
+    if (settings_.garbage_collection_threshold <= 0.0 || !limit_bytes_) return false;
+    return !rules_.gc_needs_fraction_below_one || *limit_bytes_ < device_.total_bytes();
+  }
   void garbage_collect();
   bool release_available(Request& request);
   void release_cached_blocks(bool default_pool, std::optional<PoolId> only);
@@ -197,6 +202,7 @@ class CachingAllocator {
 
   RuleSet rules_;
   AllocatorSettings settings_;
+  bool has_divisions_;  // does settings_.roundup_power2_divisions change any size?
   Device& device_;
   std::optional<int64_t> limit_bytes_;
   int64_t total_reserved_ = 0;
@@ -210,7 +216,8 @@ class CachingAllocator {
   std::map<PoolId, PrivatePool> private_pools_;
   std::vector<Scope> scopes_;
 
-  std::deque<Block> arena_;
+  std::vector<std::unique_ptr<Block[]>> arena_;
+  size_t arena_used_ = 0;  // of the last piece
   std::vector<Block*> spare_blocks_;
   std::deque<Segment> segment_arena_;
   std::vector<Segment*> spare_segments_;

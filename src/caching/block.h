@@ -14,6 +14,7 @@
 
 #include <boost/intrusive/set.hpp>
 #include <boost/intrusive/set_hook.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -38,35 +39,40 @@ struct Segment {
   size_t index = 0;  // position in the allocator's list of segments
 };
 
-// The hook serves the free set or the unmapped set: a block is never in both.
-using SetHook = boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>,
-                                                boost::intrusive::optimize_size<true>>;
+using SetHook = boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>,
+                                                  boost::intrusive::optimize_size<true>>;
 
-struct Block : SetHook {
+// Two cache lines: what a search, a split and a merge look at is in the first. Loads that miss are the engine's cost.
+struct alignas(64) Block {
   uint64_t address = 0;
   int64_t size = 0;
-  int64_t requested_size = 0;  // of the current or, stale, of the last owner of this object; 0 if never handed out
-  uint64_t order = 0;          // tie-break between equal sizes, before the address; 0 where only the address decides
+  uint64_t order = 0;  // tie-break between equal sizes, before the address; 0 where only the address decides
   Block* prev = nullptr;
   Block* next = nullptr;
   Segment* segment = nullptr;
-  uint64_t gc_base = 0;      // the pool's search count when the block entered the free set; while held, its number
+  uint64_t tag = 0;          // the caller's, untouched by the allocator
   uint32_t event_count = 0;  // > 0: pending
   bool allocated = false;
   bool mapped = true;
-  bool held = false;                                   // pending until complete() says so, instead of by events
-  std::unique_ptr<std::vector<StreamId>> stream_uses;  // other streams that used the block; rarely any
-  uint64_t tag = 0;                                    // the caller's, untouched by the allocator
+  bool held = false;      // pending until complete() says so, instead of by events
+  bool has_uses = false;  // by other streams, since it was handed out
 
-  [[nodiscard]] bool has_uses() const { return stream_uses != nullptr && !stream_uses->empty(); }
+  int64_t requested_size = 0;  // of the current or, stale, of the last owner of this object; 0 if never handed out
+  uint64_t gc_base = 0;        // the pool's search count when it became free (if collecting); while held, its number
+  std::vector<StreamId> stream_uses;  // which streams, if has_uses
+  SetHook hook;                       // of the free set or the unmapped set: a block is never in both
+
   [[nodiscard]] bool is_split() const { return prev != nullptr || next != nullptr; }
-  [[nodiscard]] bool is_idle() const { return !allocated && event_count == 0 && !has_uses(); }
+  [[nodiscard]] bool is_idle() const { return !allocated && event_count == 0 && !has_uses; }
 };
+static_assert(offsetof(Block, requested_size) == 64 && sizeof(Block) == 128);
+
+using BlockHook = boost::intrusive::member_hook<Block, SetHook, &Block::hook>;
 
 struct ByAddress {
   bool operator()(const Block& a, const Block& b) const { return a.address < b.address; }
 };
-using UnmappedSet = boost::intrusive::multiset<Block, boost::intrusive::compare<ByAddress>,
+using UnmappedSet = boost::intrusive::multiset<Block, BlockHook, boost::intrusive::compare<ByAddress>,
                                                boost::intrusive::constant_time_size<false>>;
 
 }  // namespace oomscope

@@ -8,11 +8,12 @@
 //   units = size / 512        0 .. 63 one class each, then 64 classes for every doubling
 //   class  = row * 64 + column
 //   rows_    one bit a non-empty row        [..0100101]
-//   row      one bit a non-empty class      [..1000001]  and a red-black tree of blocks a class
+//   bits     one bit a non-empty class      [..1000001]  and a SizeClass a class
 //
-// lower_bound looks into the one tree where size itself falls, then takes the first block of the next non-empty
-// class: two count-trailing-zeros instead of a walk. A class with many blocks of one size costs what any balanced
-// tree costs, so the worst case stays logarithmic. Rows are made when first used (2 KiB each).
+// lower_bound looks into the one class where size itself falls, then takes the first block of the next non-empty
+// class: two count-trailing-zeros instead of a walk. A class is a short sorted array of its first blocks, which is all
+// of them nearly always, and a red-black tree of the rest: so a class with many blocks of one size costs what any
+// balanced tree costs, and the worst case stays logarithmic. Rows are made when first used (4 KiB each).
 //
 // Equal keys are possible: a damaged recording may hand out one address twice, hence multisets.
 //
@@ -29,71 +30,71 @@
 
 namespace oomscope {
 
-class FreeSet {
+// The blocks whose sizes fall into one class, in order: the first few in an array, the others, all behind them, in a
+// tree. The array is empty only if the class is. One cache line.
+class alignas(64) SizeClass {
  public:
-  FreeSet() = default;
-  FreeSet(const FreeSet&) = delete;
-  FreeSet& operator=(const FreeSet&) = delete;
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] Block* first() const { return front_[0]; }  // not if empty
+  [[nodiscard]] Block* last() const { return has_rest() ? unconst(&*rest_->rbegin()) : front_[count_ - 1]; }
 
   void insert(Block& block) {
-    const uint32_t index = class_of(block.size);
-    const uint32_t row = index / 64;
-    if (rows_[row] == nullptr) rows_[row] = std::make_unique<Row>();
-    rows_[row]->trees[index % 64].insert(block);
-    rows_[row]->bits |= uint64_t{1} << (index % 64);
-    bits_ |= uint64_t{1} << row;
+    if (count_ == 0) {  // three of four
+      front_[0] = &block;
+      count_ = 1;
+      return;
+    }
+    uint32_t place = count_;
+    while (place > 0 && Less{}(block, *front_[place - 1])) --place;
+    if (place == kFront || (place == count_ && has_rest() && !Less{}(block, *rest_->begin()))) {
+      if (rest_ == nullptr) rest_ = std::make_unique<Tree>();
+      rest_->insert(block);
+      return;
+    }
+    if (count_ == kFront) {
+      if (rest_ == nullptr) rest_ = std::make_unique<Tree>();
+      rest_->insert(rest_->begin(), *front_[--count_]);
+    }
+    for (uint32_t i = count_; i > place; --i) front_[i] = front_[i - 1];
+    front_[place] = &block;
+    ++count_;
   }
 
   void erase(Block& block) {
-    const uint32_t index = class_of(block.size);
-    Row& row = *rows_[index / 64];
-    Tree& tree = row.trees[index % 64];
-    tree.erase(tree.iterator_to(block));
-    if (!tree.empty()) return;
-    row.bits &= ~(uint64_t{1} << (index % 64));
-    if (row.bits == 0) bits_ &= ~(uint64_t{1} << (index / 64));
+    const uint32_t place = place_of(block);
+    if (place == count_) {
+      rest_->erase(rest_->iterator_to(block));
+      return;
+    }
+    --count_;
+    for (uint32_t i = place; i < count_; ++i) front_[i] = front_[i + 1];
+    if (count_ == 0 && has_rest()) refill();
   }
 
   // The first block of at least `size` bytes; nullptr if there is none.
   [[nodiscard]] Block* lower_bound(int64_t size) const {
-    const uint32_t index = class_of(size);
-    const Row* row = rows_[index / 64].get();
-    if (row != nullptr && (row->bits >> (index % 64) & 1) != 0) {
-      const Tree& tree = row->trees[index % 64];
-      auto found = tree.lower_bound(size, SizeLess{});
-      if (found != tree.end()) return unconst(&*found);
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (front_[i]->size >= size) return front_[i];
     }
-    return first_above(index);
+    if (!has_rest()) return nullptr;
+    auto found = rest_->lower_bound(size, SizeLess{});
+    return found != rest_->end() ? unconst(&*found) : nullptr;
   }
 
   [[nodiscard]] Block* next(const Block& block) const {
-    const uint32_t index = class_of(block.size);
-    const Tree& tree = rows_[index / 64]->trees[index % 64];
-    auto following = ++tree.iterator_to(block);
-    return following != tree.end() ? unconst(&*following) : first_above(index);
+    const uint32_t place = place_of(block);
+    if (place + 1 < count_) return front_[place + 1];
+    if (!has_rest()) return nullptr;
+    auto following = place == count_ ? ++rest_->iterator_to(block) : rest_->begin();
+    return following != rest_->end() ? unconst(&*following) : nullptr;
   }
-
-  [[nodiscard]] Block* next_of_same_size(const Block& block) const {
-    const uint32_t index = class_of(block.size);
-    const Tree& tree = rows_[index / 64]->trees[index % 64];
-    auto following = ++tree.iterator_to(block);
-    return following != tree.end() && following->size == block.size ? unconst(&*following) : nullptr;
-  }
-
-  [[nodiscard]] Block* first() const {
-    return bits_ == 0 ? nullptr : first_in_row(std::countr_zero(bits_), ~uint64_t{0});
-  }
-
-  [[nodiscard]] Block* last() const { return last_below(kRows * 64); }
 
   [[nodiscard]] Block* previous(const Block& block) const {
-    const uint32_t index = class_of(block.size);
-    const Tree& tree = rows_[index / 64]->trees[index % 64];
-    auto here = tree.iterator_to(block);
-    return here != tree.begin() ? unconst(&*--here) : last_below(index);
+    const uint32_t place = place_of(block);
+    if (place < count_) return place == 0 ? nullptr : front_[place - 1];
+    auto here = rest_->iterator_to(block);
+    return here != rest_->begin() ? unconst(&*--here) : front_[count_ - 1];
   }
-
-  [[nodiscard]] bool empty() const { return bits_ == 0; }
 
  private:
   struct Less {
@@ -107,15 +108,97 @@ class FreeSet {
     bool operator()(const Block& block, int64_t size) const { return block.size < size; }
     bool operator()(int64_t size, const Block& block) const { return size < block.size; }
   };
-  using Tree =
-      boost::intrusive::multiset<Block, boost::intrusive::compare<Less>, boost::intrusive::constant_time_size<false>>;
-  struct Row {
-    uint64_t bits = 0;
-    std::array<Tree, 64> trees;
-  };
-  static constexpr uint32_t kRows = 56;  // sizes below 2^63 need 50
+  using Tree = boost::intrusive::multiset<Block, BlockHook, boost::intrusive::compare<Less>,
+                                          boost::intrusive::constant_time_size<false>>;
+  static constexpr uint32_t kFront = 6;
 
   static Block* unconst(const Block* block) { return const_cast<Block*>(block); }  // the set does not own its blocks
+
+  // Where in the array the block is; count_ if it is in the tree.
+  [[nodiscard]] uint32_t place_of(const Block& block) const {
+    uint32_t place = 0;
+    while (place < count_ && front_[place] != &block) ++place;
+    return place;
+  }
+
+  [[nodiscard]] bool has_rest() const { return rest_ != nullptr && !rest_->empty(); }
+
+  void refill() {
+    while (count_ < kFront / 2 && has_rest()) {
+      front_[count_++] = &*rest_->begin();
+      rest_->erase(rest_->begin());
+    }
+  }
+
+  std::array<Block*, kFront> front_{};
+  uint32_t count_ = 0;
+  std::unique_ptr<Tree> rest_;  // made when first needed
+};
+
+class FreeSet {
+ public:
+  FreeSet() = default;
+  FreeSet(const FreeSet&) = delete;
+  FreeSet& operator=(const FreeSet&) = delete;
+
+  void insert(Block& block) {
+    const uint32_t index = class_of(block.size);
+    const uint32_t row = index / 64;
+    if (rows_[row] == nullptr) rows_[row] = std::make_unique<Row>();
+    (*rows_[row])[index % 64].insert(block);
+    row_bits_[row] |= uint64_t{1} << (index % 64);
+    bits_ |= uint64_t{1} << row;
+  }
+
+  void erase(Block& block) {
+    const uint32_t index = class_of(block.size);
+    const uint32_t row = index / 64;
+    SizeClass& blocks = (*rows_[row])[index % 64];
+    blocks.erase(block);
+    if (!blocks.empty()) return;
+    row_bits_[row] &= ~(uint64_t{1} << (index % 64));
+    if (row_bits_[row] == 0) bits_ &= ~(uint64_t{1} << row);
+  }
+
+  // The first block of at least `size` bytes; nullptr if there is none.
+  [[nodiscard]] Block* lower_bound(int64_t size) const {
+    const uint32_t index = class_of(size);
+    if ((row_bits_[index / 64] >> (index % 64) & 1) != 0) {
+      if (Block* found = class_at(index).lower_bound(size)) return found;
+    }
+    return first_above(index);
+  }
+
+  [[nodiscard]] Block* next(const Block& block) const {
+    const uint32_t index = class_of(block.size);
+    Block* following = class_at(index).next(block);
+    return following != nullptr ? following : first_above(index);
+  }
+
+  [[nodiscard]] Block* next_of_same_size(const Block& block) const {
+    Block* following = class_at(class_of(block.size)).next(block);
+    return following != nullptr && following->size == block.size ? following : nullptr;
+  }
+
+  [[nodiscard]] Block* first() const {
+    return bits_ == 0 ? nullptr : first_in_row(static_cast<uint32_t>(std::countr_zero(bits_)), ~uint64_t{0});
+  }
+
+  [[nodiscard]] Block* last() const { return last_below(kRows * 64); }
+
+  [[nodiscard]] Block* previous(const Block& block) const {
+    const uint32_t index = class_of(block.size);
+    Block* before = class_at(index).previous(block);
+    return before != nullptr ? before : last_below(index);
+  }
+
+  [[nodiscard]] bool empty() const { return bits_ == 0; }
+
+ private:
+  using Row = std::array<SizeClass, 64>;
+  static constexpr uint32_t kRows = 56;  // sizes below 2^63 need 50
+
+  [[nodiscard]] const SizeClass& class_at(uint32_t index) const { return (*rows_[index / 64])[index % 64]; }
 
   [[nodiscard]] static uint32_t class_of(int64_t size) {
     const uint64_t units = static_cast<uint64_t>(size) >> 9;
@@ -124,36 +207,37 @@ class FreeSet {
     return (shift + 1) * 64 + (static_cast<uint32_t>(units >> shift) - 64);
   }
 
-  [[nodiscard]] Block* first_in_row(int row, uint64_t mask) const {
-    const uint64_t bits = rows_[static_cast<size_t>(row)]->bits & mask;
+  [[nodiscard]] Block* first_in_row(uint32_t row, uint64_t mask) const {
+    const uint64_t bits = row_bits_[row] & mask;
     if (bits == 0) return nullptr;
-    return unconst(&*rows_[static_cast<size_t>(row)]->trees[static_cast<size_t>(std::countr_zero(bits))].begin());
+    return (*rows_[row])[static_cast<size_t>(std::countr_zero(bits))].first();
   }
 
   [[nodiscard]] Block* first_above(uint32_t index) const {
     const uint32_t row = index / 64;
     const uint64_t above = index % 64 == 63 ? 0 : ~uint64_t{0} << (index % 64 + 1);
     if ((bits_ >> row & 1) != 0 && above != 0) {
-      if (Block* block = first_in_row(static_cast<int>(row), above)) return block;
+      if (Block* block = first_in_row(row, above)) return block;
     }
     const uint64_t rows = bits_ & (~uint64_t{0} << row) & ~(uint64_t{1} << row);
-    return rows == 0 ? nullptr : first_in_row(std::countr_zero(rows), ~uint64_t{0});
+    return rows == 0 ? nullptr : first_in_row(static_cast<uint32_t>(std::countr_zero(rows)), ~uint64_t{0});
   }
 
   [[nodiscard]] Block* last_below(uint32_t index) const {
     const uint32_t row = index / 64;
     const uint64_t below = (uint64_t{1} << (index % 64)) - 1;
-    if (row < kRows && (bits_ >> row & 1) != 0 && (rows_[row]->bits & below) != 0) return last_in_row(row, below);
+    if (row < kRows && (bits_ >> row & 1) != 0 && (row_bits_[row] & below) != 0) return last_in_row(row, below);
     const uint64_t rows = bits_ & ((uint64_t{1} << row) - 1);
     return rows == 0 ? nullptr : last_in_row(static_cast<uint32_t>(std::bit_width(rows)) - 1, ~uint64_t{0});
   }
 
   [[nodiscard]] Block* last_in_row(uint32_t row, uint64_t mask) const {
-    const uint64_t bits = rows_[row]->bits & mask;
-    return unconst(&*rows_[row]->trees[static_cast<size_t>(std::bit_width(bits)) - 1].rbegin());
+    const uint64_t bits = row_bits_[row] & mask;
+    return (*rows_[row])[static_cast<size_t>(std::bit_width(bits)) - 1].last();
   }
 
   uint64_t bits_ = 0;
+  std::array<uint64_t, kRows> row_bits_{};
   std::array<std::unique_ptr<Row>, kRows> rows_;
 };
 

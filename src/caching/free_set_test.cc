@@ -46,6 +46,23 @@ TEST(FreeSet, EqualSizesGoByOrderThenAddress) {
   EXPECT_EQ(set.next(blocks[2]), &blocks[0]);
 }
 
+// More of one size than a class holds in its array: the rest is in its tree, and comes forward as the array empties.
+TEST(FreeSet, ManyOfOneSizeGoByAddress) {
+  std::vector<Block> blocks = blocks_of(std::vector<int64_t>(40, 1024));
+  FreeSet set;
+  for (size_t i = 0; i < blocks.size(); ++i) set.insert(blocks[i * 7 % blocks.size()]);
+  for (size_t i = 0; i + 1 < blocks.size(); ++i) {
+    EXPECT_EQ(set.next(blocks[i]), &blocks[i + 1]);
+    EXPECT_EQ(set.previous(blocks[i + 1]), &blocks[i]);
+  }
+  EXPECT_EQ(set.last(), &blocks.back());
+  for (Block& block : blocks) {
+    EXPECT_EQ(set.lower_bound(1000), &block);
+    set.erase(block);
+  }
+  EXPECT_TRUE(set.empty());
+}
+
 TEST(FreeSet, SizesThatAreNoMultipleOf512KeepTheirOrder) {
   std::vector<Block> blocks = blocks_of({1001, 1000, 1500});
   FreeSet set;

@@ -9,11 +9,6 @@ namespace oomscope {
 // --- garbage collection
 // ------------------------------------------------------------------------------------------------
 
-bool CachingAllocator::gc_active() const {
-  if (settings_.garbage_collection_threshold <= 0.0 || !limit_bytes_) return false;
-  return !rules_.gc_needs_fraction_below_one || *limit_bytes_ < device_.total_bytes();
-}
-
 bool CachingAllocator::gc_would_run() const {
   if (!gc_active()) return false;
   const double threshold = settings_.garbage_collection_threshold * static_cast<double>(*limit_bytes_);

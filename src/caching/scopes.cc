@@ -64,8 +64,8 @@ bool CachingAllocator::suspended_for(std::optional<StreamId> current) const {
 // Takes effect when the block is freed: the events are recorded then, not at the use.
 void CachingAllocator::record_stream(Block* block, StreamId stream) {
   if (stream == block->segment->stream) return;
-  if (block->stream_uses == nullptr) block->stream_uses = std::make_unique<std::vector<StreamId>>();
-  std::vector<StreamId>& uses = *block->stream_uses;
+  block->has_uses = true;
+  std::vector<StreamId>& uses = block->stream_uses;
   if (std::find(uses.begin(), uses.end(), stream) == uses.end()) uses.push_back(stream);
 }
 
@@ -76,7 +76,8 @@ void CachingAllocator::defer_or_queue(Block* block) {
     return;
   }
   std::vector<StreamId> uses;
-  uses.swap(*block->stream_uses);
+  uses.swap(block->stream_uses);
+  block->has_uses = false;
   for (StreamId stream : uses) {
     block->event_count += 1;
     events_[stream].push_back(PendingEvent{device_.record_event(stream), block});

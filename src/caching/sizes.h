@@ -37,6 +37,11 @@ inline constexpr int64_t kHugeRequest = int64_t{1} << 60;  // refused before any
   return quantum == 0 ? floor * 2 : round_up(request, quantum);
 }
 
+// Rounding where no division is set, which is nearly everywhere.
+[[nodiscard]] constexpr int64_t round_to_block(int64_t request) {
+  return request < kMinBlockSize ? kMinBlockSize : round_up(request, kMinBlockSize);
+}
+
 // Bytes of the block for a request of 1 .. 2^60 - 1 bytes.
 [[nodiscard]] inline int64_t round_size(int64_t request, const AllocatorSettings& settings, const RuleSet& rules) {
   if (request < kMinBlockSize) return kMinBlockSize;
@@ -45,7 +50,7 @@ inline constexpr int64_t kHugeRequest = int64_t{1} << 60;  // refused before any
     if (divisions > 1) return round_to_power2_division(request, divisions);
     if (!rules.one_division_rounds) return request;
   }
-  return round_up(request, kMinBlockSize);
+  return round_to_block(request);
 }
 
 [[nodiscard]] constexpr bool is_small(int64_t rounded_size) { return rounded_size <= kSmallSize; }

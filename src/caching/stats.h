@@ -3,7 +3,6 @@
 // Source: c10/core/CachingDeviceAllocator.h (Stat, StatType, DeviceStats).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace oomscope {
@@ -15,7 +14,7 @@ struct Stat {
   int64_t freed = 0;
   void increase(int64_t amount) {
     current += amount;
-    peak = std::max(peak, current);
+    if (__builtin_expect(static_cast<long>(current > peak), 0) != 0) peak = current;  // rarely: a store less
   }
   void decrease(int64_t amount) {
     current -= amount;

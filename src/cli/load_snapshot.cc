@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/did_you_mean.h"
-#include "evidence/snapshot_reader.h"
+#include "model/pairing_ahead.h"
 #include "model/timeline.h"
 
 namespace oomscope {
@@ -31,8 +31,8 @@ Snapshot with_all_traces(Snapshot snapshot) {
 
 }  // namespace
 
-Result<Snapshot> load_snapshot(const std::string& path) {
-  Result<Snapshot> snapshot = read_snapshot_file(path == "-" ? "/dev/stdin" : path);
+Result<Snapshot> load_snapshot(const std::string& path, const SnapshotReadOptions& options) {
+  Result<Snapshot> snapshot = read_snapshot_file(path == "-" ? "/dev/stdin" : path, options);
   if (snapshot) return with_all_traces(*std::move(snapshot));
   if (path != "-") return snapshot;
   Error error = snapshot.error();
@@ -62,11 +62,15 @@ Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wante
 
 Result<LoadedRecording> load_recording(const SnapshotArguments& arguments) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
-  OOM_TRY(Snapshot snapshot, load_snapshot(arguments.path));
+  PairingAhead pairing;
+  SnapshotReadOptions options;
+  options.follow = [&pairing](const Trace& trace, bool is_moving) { pairing.follow(trace, is_moving); };
+  OOM_TRY(Snapshot snapshot, load_snapshot(arguments.path, options));
   OOM_TRY(const int32_t device, choose_device(snapshot, arguments.device));
   LoadedRecording recording;
   recording.snapshot = std::make_unique<Snapshot>(std::move(snapshot));
-  recording.verification = verify(*recording.snapshot, device, {.limit_bytes = std::nullopt, .rules = rules});
+  recording.verification = verify(*recording.snapshot, device, {.limit_bytes = std::nullopt, .rules = rules},
+                                  pairing.finish(recording.snapshot->traces[static_cast<size_t>(device)]));
   return recording;
 }
 

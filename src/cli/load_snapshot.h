@@ -11,13 +11,14 @@
 #include "base/result.h"
 #include "caching/rules.h"
 #include "cli/options.h"
+#include "evidence/snapshot_reader.h"
 #include "replay/verify.h"
 #include "types/snapshot.h"
 
 namespace oomscope {
 
 // "-" is standard input.
-[[nodiscard]] Result<Snapshot> load_snapshot(const std::string& path);
+[[nodiscard]] Result<Snapshot> load_snapshot(const std::string& path, const SnapshotReadOptions& options = {});
 
 // The device that was asked for, else all that have something to say (devices_of). Never empty: device 0 stands for a
 // snapshot without any. Error: device-unknown.

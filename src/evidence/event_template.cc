@@ -203,10 +203,9 @@ void EventTemplates::flush(const EventTemplate& shape, TraceBuilder& builder, ui
   append(trace.time_us, staged_.time_us);
   append(trace.stack, staged_.stack);
   append(trace.action, staged_.action);
-  if (staged_.stream_index[0] != stream_index) staged_.stream_index.fill(stream_index);
-  append(trace.stream_index, staged_.stream_index);
-  append_sparse(trace.compile_context, before, shape.compile_context, count);
-  append_sparse(trace.user_metadata, before, shape.user_metadata, count);
+  trace.stream_index.append(before, stream_index, count);
+  trace.compile_context.append(before, shape.compile_context, count);
+  trace.user_metadata.append(before, shape.user_metadata, count);
   if (shape.has_pool && trace.pool.empty()) trace.pool.assign(before, PoolId{});
   if (shape.has_pool || !trace.pool.empty()) trace.pool.insert(trace.pool.end(), count, shape.pool);
   staged_.count = 0;
@@ -218,7 +217,9 @@ void EventTemplates::make_room(TraceBuilder& trace) {
     room_trace_ = &trace;
     room_offset_ = window_.offset();
   }
-  if (events + StagedEvents::kCapacity <= trace.capacity_events()) return;
+  const bool has_room = events + StagedEvents::kCapacity <= trace.capacity_events();
+  if (follow_) follow_(trace.trace(), !has_room);
+  if (has_room) return;
   constexpr size_t kMinSample = 1024;
   size_t wanted = events * 2 + 64;
   int64_t total_bytes = window_.size_hint_bytes();

@@ -80,14 +80,14 @@ struct StagedEvents {
   std::array<int64_t, kCapacity> size;
   std::array<int64_t, kCapacity> time_us;
   std::array<StackId, kCapacity> stack;
-  std::array<uint32_t, kCapacity> stream_index;  // all equal: see flush()
   size_t count = 0;
 };
 
 class EventTemplates {
  public:
-  EventTemplates(ByteWindow& window, ReaderTables& tables, MemoTable& memo, int64_t max_memory_bytes)
-      : window_(window), tables_(tables), memo_(memo), max_memory_bytes_(max_memory_bytes) {}
+  EventTemplates(ByteWindow& window, ReaderTables& tables, MemoTable& memo, int64_t max_memory_bytes,
+                 const FollowTrace& follow)
+      : window_(window), tables_(tables), memo_(memo), max_memory_bytes_(max_memory_bytes), follow_(follow) {}
 
   // The machine is at an event's first byte, EMPTY_DICT, which the window has just passed.
   void begin_event(size_t stack_position) {
@@ -125,6 +125,7 @@ class EventTemplates {
   ReaderTables& tables_;
   MemoTable& memo_;
   int64_t max_memory_bytes_;
+  FollowTrace follow_;
   StackBytes stack_bytes_{tables_, memo_};
   std::vector<EventTemplate> shapes_;
   size_t current_ = 0;

@@ -1,14 +1,12 @@
 #include "evidence/memo_table.h"
 
-#include "base/huge_pages.h"
-
 #include <algorithm>
 
 #include "evidence/trace_builder.h"
 
 namespace oomscope {
 
-void MemoTable::reserve(size_t count) { reserve_huge(entries_, count); }
+void MemoTable::reserve(size_t count) { entries_.reserve(count); }
 
 void MemoTable::grow(size_t count) {
   constexpr size_t kStep = 4096;  // zeros are written just ahead of use, while they stay in the cache

@@ -7,7 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "base/huge_pages.h"
 
 namespace oomscope {
 
@@ -65,7 +66,7 @@ class MemoTable {
  private:
   void grow(size_t count);
 
-  std::vector<uint32_t> entries_;
+  HugeVector<uint32_t> entries_;
   uint32_t next_ = 0;
   uint64_t overwrites_ = 0;
 };

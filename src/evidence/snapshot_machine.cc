@@ -11,7 +11,7 @@ SnapshotMachine::SnapshotMachine(ByteWindow& window, ReaderTables& tables, const
       tables_(tables),
       options_(options),
       tokens_(window),
-      templates_(window, tables, memo_, options.max_memory_bytes) {}
+      templates_(window, tables, memo_, options.max_memory_bytes, options.follow) {}
 
 Result<Done> SnapshotMachine::run() {
   Token token;

@@ -53,6 +53,7 @@ struct Builder {
 struct MachineOptions {
   int64_t max_memory_bytes = 0;
   bool use_template = true;
+  FollowTrace follow = {};
 };
 
 class SnapshotMachine {

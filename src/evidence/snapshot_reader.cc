@@ -116,9 +116,10 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
   ByteWindow window(source);
   ReaderTables tables;
   intern_words(tables.snapshot.strings);
-  SnapshotMachine machine(
-      window, tables,
-      MachineOptions{.max_memory_bytes = options.max_memory_bytes, .use_template = options.use_template});
+  SnapshotMachine machine(window, tables,
+                          MachineOptions{.max_memory_bytes = options.max_memory_bytes,
+                                         .use_template = options.use_template,
+                                         .follow = options.follow});
   Result<Done> ran = machine.run();
   if (!ran.has_value()) {
     Error error = std::move(ran.error());

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "evidence/trace_builder.h"
 #include "types/snapshot.h"
 
 namespace oomscope {
@@ -21,6 +22,10 @@ struct SnapshotReadOptions {
   int64_t max_memory_bytes = int64_t{2} << 30;
   // The fast path for repeated events; off only to test that it changes nothing.
   bool use_template = true;
+  // Called as the columns of a trace grow, so that work on them can begin while the rest is read. With `is_moving` they
+  // are about to be moved elsewhere. Afterwards the trace is in Snapshot::traces with its columns where they were, but
+  // events that make no sense have become Action::unknown.
+  FollowTrace follow = {};
 };
 
 Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options = {});

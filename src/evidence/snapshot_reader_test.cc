@@ -279,7 +279,7 @@ TEST(SnapshotReader, HostMemoryIsNotTheDevices) {
   EXPECT_EQ(snapshot.segments.size(), 1U);
   EXPECT_EQ(snapshot.blocks.size(), 2U);
   ASSERT_EQ(snapshot.traces.size(), 1U);
-  EXPECT_EQ(snapshot.traces[0].addr, std::vector<uint64_t>{1});
+  EXPECT_EQ(snapshot.traces[0].addr, HugeVector<uint64_t>{1});
 }
 
 TEST(SnapshotReader, SharedFramesAreOneStack) {
@@ -310,7 +310,7 @@ TEST(SnapshotReader, OddValuesAreKept) {
 TEST(SnapshotReader, TheLastOfTwoEqualKeysWins) {
   Pickled twice = Dict{{"action", "alloc"}, {"addr", 1}, {"size", 2}, {"stream", 0}, {"addr", 3}};
   Snapshot snapshot = must_read(pickle(Dict{{"segments", List{}}, {"device_traces", List{List{twice, twice, twice}}}}));
-  EXPECT_EQ(snapshot.traces[0].addr, (std::vector<uint64_t>{3, 3, 3}));
+  EXPECT_EQ(snapshot.traces[0].addr, (HugeVector<uint64_t>{3, 3, 3}));
 }
 
 TEST(SnapshotReader, CountsWhatItCannotRead) {

@@ -1,19 +1,8 @@
 #include "evidence/trace_builder.h"
 
-#include "base/huge_pages.h"
-
 #include <cstdint>
 
 namespace oomscope {
-
-void append_sparse(SparseStrings& column, size_t events_before, StringId value, size_t count) {
-  if (column.values.empty()) {
-    if (events_before == 0) column.constant = value;
-    if (column.constant == value) return;
-    column.values.assign(events_before, column.constant);
-  }
-  column.values.insert(column.values.end(), count, value);
-}
 
 uint32_t TraceBuilder::stream_index(StreamId stream) {
   auto [found, is_new] =
@@ -24,26 +13,25 @@ uint32_t TraceBuilder::stream_index(StreamId stream) {
 
 void TraceBuilder::append(const EventRow& row) {
   size_t before = size_events();
-  append_sparse(trace_.compile_context, before, row.compile_context);
-  append_sparse(trace_.user_metadata, before, row.user_metadata);
+  trace_.compile_context.append(before, row.compile_context);
+  trace_.user_metadata.append(before, row.user_metadata);
   if (row.has_pool && trace_.pool.empty()) trace_.pool.assign(before, PoolId{});
   if (row.has_pool || !trace_.pool.empty()) trace_.pool.push_back(row.pool);
   if (row.is_forced) trace_.forced.push_back(static_cast<uint32_t>(before));
   trace_.addr.push_back(row.addr);
   trace_.size.push_back(row.size);
-  trace_.stream_index.push_back(stream_index(row.stream));
+  trace_.stream_index.append(before, stream_index(row.stream));
   trace_.stack.push_back(row.stack);
   trace_.time_us.push_back(row.time_us);
   trace_.action.push_back(row.action);
 }
 
 void TraceBuilder::reserve(size_t events) {
-  reserve_huge(trace_.action, events);
-  reserve_huge(trace_.addr, events);
-  reserve_huge(trace_.size, events);
-  reserve_huge(trace_.stream_index, events);
-  reserve_huge(trace_.stack, events);
-  reserve_huge(trace_.time_us, events);
+  trace_.action.reserve(events);
+  trace_.addr.reserve(events);
+  trace_.size.reserve(events);
+  trace_.stack.reserve(events);
+  trace_.time_us.reserve(events);
 }
 
 int64_t TraceBuilder::memory_bytes() const {
@@ -52,6 +40,7 @@ int64_t TraceBuilder::memory_bytes() const {
                  trace_.forced.capacity() * sizeof(uint32_t) +
                  trace_.compile_context.values.capacity() * sizeof(StringId) +
                  trace_.user_metadata.values.capacity() * sizeof(StringId) +
+                 trace_.stream_index.values.capacity() * sizeof(uint32_t) +
                  trace_.streams.capacity() * (sizeof(StreamId) + kMapNodeBytes);
   return static_cast<int64_t>(bytes);
 }

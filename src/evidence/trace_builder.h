@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct EventRow {
   bool is_forced = false;
 };
 
+// Told of a trace that has grown or, `is_moving`, whose columns are about to move: see SnapshotReadOptions.
+using FollowTrace = std::function<void(const Trace& trace, bool is_moving)>;
+
 class TraceBuilder {
  public:
   void append(const EventRow& row);
@@ -36,14 +40,11 @@ class TraceBuilder {
   [[nodiscard]] size_t capacity_events() const { return trace_.addr.capacity(); }
   // Of what is written: reserved room costs nothing until it is touched.
   [[nodiscard]] int64_t memory_bytes() const;
-  static constexpr size_t kBytesPerEvent = 33;
+  static constexpr size_t kBytesPerEvent = 29;
 
  private:
   Trace trace_;
   std::map<uint64_t, uint32_t> stream_indices_;  // ordered: hostile handles cannot make it slow
 };
-
-// The value of `count` events in a column that is constant for most files.
-void append_sparse(SparseStrings& column, size_t events_before, StringId value, size_t count = 1);
 
 }  // namespace oomscope

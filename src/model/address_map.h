@@ -33,16 +33,29 @@ class AddressMap {
     return slot->used ? &slot->value : nullptr;
   }
 
-  void set(uint64_t address, uint32_t value) {
+  void set(uint64_t address, uint32_t value) { at(address, value) = value; }
+
+  // The value of `address`, set to `initial` if it never was. Good until the next address is new.
+  [[nodiscard]] uint32_t& at(uint64_t address, uint32_t initial) {
     Slot* slot = probe(address);
-    if (slot == nullptr) {
-      colliding_[address] = value;
-    } else if (slot->used) {
-      slot->value = value;
-    } else {
-      *slot = Slot{.address = address, .value = value, .used = true};
-      if (++count_ * 2 > slots_.size()) grow();
+    if (slot != nullptr && slot->used) return slot->value;
+    if (slot != nullptr && (count_ + 1) * 2 > slots_.size()) {
+      grow();
+      slot = probe(address);
     }
+    if (slot == nullptr) return colliding_.try_emplace(address, initial).first->second;
+    ++count_;
+    *slot = Slot{.address = address, .value = initial, .used = true};
+    return slot->value;
+  }
+
+  // `visit` every value that was set.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const Slot& slot : slots_) {
+      if (slot.used) visit(slot.value);
+    }
+    for (const auto& [address, value] : colliding_) visit(value);
   }
 
  private:
@@ -76,6 +89,7 @@ class AddressMap {
     shift_ = shift_of(slots_.size());
     std::map<uint64_t, uint32_t> again;
     again.swap(colliding_);
+    count_ = 0;
     for (const Slot& slot : old) {
       if (slot.used) put_again(slot.address, slot.value);
     }
@@ -85,6 +99,7 @@ class AddressMap {
   void put_again(uint64_t address, uint32_t value) {
     if (Slot* slot = probe(address)) {
       *slot = Slot{.address = address, .value = value, .used = true};
+      ++count_;
     } else {
       colliding_[address] = value;
     }

@@ -21,6 +21,7 @@
 #include "model/start_state.h"
 
 #include <algorithm>
+#include <bitset>
 #include <map>
 #include <tuple>
 
@@ -30,6 +31,7 @@ namespace oomscope {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr size_t kNearBits = size_t{1} << 16;
 constexpr int64_t kSmallPage = 2 * kMiB;
 
 // A mapped stretch: an ordinary segment, or a run of pages of an expandable one.
@@ -201,7 +203,7 @@ class StartRebuilder {
   };
 
   void collect_ghosts() {
-    for (uint32_t id = 0; id < timeline_.allocations.size(); ++id) {
+    for (uint32_t id : timeline_.unfinished) {
       Allocation& allocation = timeline_.allocations[id];
       if (allocation.begin != kNoEvent) continue;
       const auto run = run_of(allocation.address);
@@ -225,7 +227,8 @@ class StartRebuilder {
         if (block.state != BlockState::inactive) live_at_end[block.address] = &block;
       }
     }
-    for (Allocation& allocation : timeline_.allocations) {
+    for (uint32_t id : timeline_.unfinished) {
+      Allocation& allocation = timeline_.allocations[id];
       if (allocation.free_completed != kNoEvent) continue;
       auto found = live_at_end.find(allocation.address);
       if (found == live_at_end.end()) continue;
@@ -277,10 +280,17 @@ class StartRebuilder {
       uncertain.emplace_back(address + static_cast<uint64_t>(allocation.size), ghost.allocation);
       if (allocation.free_completed != kNoEvent) last_event = std::max(last_event, allocation.free_completed);
     }
+    // Few events are near: most are told apart by the mebibyte that they lie in.
+    std::bitset<kNearBits> near;
+    for (const auto& [end, id] : uncertain) {
+      near.set((end / kMiB) % kNearBits);
+      near.set((end / kMiB + 1) % kNearBits);
+    }
     std::map<uint32_t, uint64_t> shown_end;
     for (uint32_t i = 0; i < last_event && i < trace_.size_events() && !uncertain.empty(); ++i) {
       if (trace_.action[i] != Action::alloc) continue;
       const uint64_t address = trace_.addr[i];
+      if (!near[(address / kMiB) % kNearBits]) continue;
       auto found = std::upper_bound(uncertain.begin(), uncertain.end(), std::pair(address, kNoEvent));
       if (found == uncertain.begin()) continue;
       --found;

@@ -4,111 +4,11 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
-
-#include "base/huge_pages.h"
-#include "model/address_map.h"
+#include "model/pairing.h"
 #include "model/start_state.h"
 
 namespace oomscope {
 namespace {
-
-// Ties every alloc, free_requested and free_completed to an allocation. A free of an address that was never seen is a
-// ghost's; a free of one that was seen but is not live now is an orphan and stays without allocation.
-class Pairing {
- public:
-  explicit Pairing(Timeline& timeline)
-      : timeline_(timeline), trace_(timeline.trace()), live_(std::min<size_t>(trace_.size_events(), 1 << 14)) {}
-
-  void run() {
-    const size_t events = trace_.size_events();
-    constexpr size_t kRoomForGhosts = 4096;
-    const auto allocs = static_cast<size_t>(std::count(trace_.action.begin(), trace_.action.end(), Action::alloc));
-    reserve_huge(timeline_.allocations, allocs + kRoomForGhosts);
-    reserve_huge(timeline_.allocation_of, events);
-    timeline_.allocation_of.resize(events);
-    for (size_t i = 0; i < events; ++i) {
-      uint32_t id = kNoAllocation;
-      const uint32_t event = static_cast<uint32_t>(i);
-      switch (trace_.action[i]) {
-        case Action::alloc: id = begin(event); break;
-        case Action::free_requested: id = free_requested(event); break;
-        case Action::free_completed: id = free_completed(event); break;
-        case Action::segment_alloc:
-        case Action::segment_free:
-        case Action::segment_map:
-        case Action::segment_unmap:
-        case Action::oom: timeline_.driver_events.push_back(event); break;
-        default: break;
-      }
-      timeline_.allocation_of[i] = id;
-    }
-  }
-
- private:
-  uint32_t add(uint32_t event) {
-    const uint32_t id = static_cast<uint32_t>(timeline_.allocations.size());
-    timeline_.allocations.push_back(Allocation{.address = trace_.addr[event],
-                                               .requested = trace_.size[event],
-                                               .size = 0,
-                                               .begin = kNoEvent,
-                                               .free_requested = kNoEvent,
-                                               .free_completed = kNoEvent,
-                                               .stream_index = trace_.stream_index[event],
-                                               .pool_index = 0,
-                                               .stack = StackId::none});
-    return id;
-  }
-
-  uint32_t begin(uint32_t event) {
-    const uint32_t id = add(event);
-    Allocation& allocation = timeline_.allocations[id];
-    allocation.begin = event;
-    allocation.stack = trace_.stack[event];
-    live_.set(allocation.address, id);
-    return id;
-  }
-
-  uint32_t free_requested(uint32_t event) {
-    const uint64_t address = trace_.addr[event];
-    uint32_t* found = live_.find(address);
-    if (found == nullptr) {
-      const uint32_t id = add(event);
-      timeline_.allocations[id].free_requested = event;
-      live_.set(address, id);
-      return id;
-    }
-    if (*found == kNoAllocation || timeline_.allocations[*found].free_requested != kNoEvent) {
-      timeline_.orphan_frees += 1;
-      return kNoAllocation;
-    }
-    timeline_.allocations[*found].free_requested = event;
-    return *found;
-  }
-
-  uint32_t free_completed(uint32_t event) {
-    const uint64_t address = trace_.addr[event];
-    uint32_t* found = live_.find(address);
-    if (found == nullptr) {  // pending when the recording began
-      const uint32_t id = add(event);
-      timeline_.allocations[id].free_completed = event;
-      live_.set(address, kNoAllocation);
-      return id;
-    }
-    if (*found == kNoAllocation) {
-      timeline_.orphan_frees += 1;
-      return kNoAllocation;
-    }
-    const uint32_t id = *found;
-    timeline_.allocations[id].free_completed = event;
-    *found = kNoAllocation;
-    return id;
-  }
-
-  Timeline& timeline_;
-  const Trace& trace_;
-  AddressMap live_;
-};
 
 // From torch 2.12 on every event names its pool. Before, an allocation is in the pool of the segment that held its
 // address at that time; a segment that was freed before the dump left no trace of its pool and counts as default.
@@ -117,9 +17,7 @@ void find_pools(Timeline& timeline) {
   const Trace& trace = timeline.trace();
   if (!trace.pool.empty()) {
     for (Allocation& allocation : timeline.allocations) {
-      const uint32_t event = allocation.begin != kNoEvent            ? allocation.begin
-                             : allocation.free_requested != kNoEvent ? allocation.free_requested
-                                                                     : allocation.free_completed;
+      const uint32_t event = first_event_of(allocation);
       if (event != kNoEvent) allocation.pool_index = timeline.pool_index(trace.pool[event]);
     }
     return;
@@ -208,12 +106,18 @@ void apply_pool_spans(Timeline& timeline, const std::vector<PoolSpan>& spans) {
 
 }  // namespace
 
-Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options) {
+Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options,
+                        std::optional<Pairs> pairs) {
   Timeline timeline;
   timeline.snapshot = &snapshot;
   timeline.device = device;
   timeline.corrected = options.corrected;
-  Pairing(timeline).run();
+  if (!pairs || options.corrected != nullptr) pairs = pair_events(timeline.trace());
+  timeline.allocations = std::move(pairs->allocations);
+  timeline.allocation_of = std::move(pairs->allocation_of);
+  timeline.driver_events = std::move(pairs->driver_events);
+  timeline.unfinished = std::move(pairs->unfinished);
+  timeline.orphan_frees = pairs->orphan_frees;
   find_pools(timeline);
   apply_pool_spans(timeline, options.pool_spans);
   rebuild_start_state(timeline, options);

@@ -11,8 +11,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "types/ids.h"
 #include "types/snapshot.h"
 
@@ -46,6 +48,21 @@ struct Allocation {
   return allocation.size != 0 && begun && !has_happened(allocation.free_completed, event);
 }
 
+// The event by which the recording knows of it first; kNoEvent if none does.
+[[nodiscard]] constexpr uint32_t first_event_of(const Allocation& allocation) {
+  if (allocation.begin != kNoEvent) return allocation.begin;
+  return allocation.free_requested != kNoEvent ? allocation.free_requested : allocation.free_completed;
+}
+
+// What pairing the events of a trace gives; the members are those of Timeline.
+struct Pairs {
+  HugeVector<Allocation> allocations;
+  HugeVector<uint32_t> allocation_of;
+  std::vector<uint32_t> driver_events;
+  std::vector<uint32_t> unfinished;  // ascending: allocations that lack one of their three events, few among many
+  int64_t orphan_frees = 0;
+};
+
 enum class StartState : uint8_t { allocated, pending, free, unmapped };
 
 struct StartBlock {
@@ -71,9 +88,10 @@ struct Timeline {
   int32_t device = 0;
   std::vector<PoolId> pools;                // pools[0] is the default pool
   std::map<PoolId, uint32_t> pool_numbers;  // the way back
-  std::vector<Allocation> allocations;
-  std::vector<uint32_t> allocation_of;  // event -> allocation, kNoAllocation for driver events and orphans
+  HugeVector<Allocation> allocations;
+  HugeVector<uint32_t> allocation_of;   // event -> allocation, kNoAllocation for driver events and orphans
   std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
+  std::vector<uint32_t> unfinished;     // see Pairs; allocations added later are not in it
   std::vector<StartSegment> start;
   bool starts_mid_life = false;            // live blocks at the start
   int64_t uncertain_ghosts = 0;            // live blocks of the start whose exact size nothing in the window shows
@@ -114,7 +132,9 @@ struct TimelineOptions {
 };
 
 // `device` is an index that devices_of() returned, or any ordinal whose trace exists.
-[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options);
+// `pairs`: those of the recorded events, where they are known already.
+[[nodiscard]] Timeline build_timeline(const Snapshot& snapshot, int32_t device, const TimelineOptions& options,
+                                      std::optional<Pairs> pairs = std::nullopt);
 
 // Devices that have events, or, if none has, that have segments.
 [[nodiscard]] std::vector<int32_t> devices_of(const Snapshot& snapshot);

@@ -42,7 +42,7 @@ LifetimeTable lifetimes_of(const Verification& verification, uint32_t until) {
 
 void add_request(LifetimeTable& table, const Verification& verification, uint32_t event, int64_t size_bytes) {
   const Trace& trace = verification.timeline.trace();
-  add(table, size_bytes, event, event + 1, trace.stream_index[event]);
+  add(table, size_bytes, event, event + 1, trace.stream_index.at(event));
 }
 
 LifetimeTable lifetimes_to_complete(const Verification& verification) {

@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "model/pairing.h"
 #include "replay/final_state.h"
 #include "replay/pool_guess.h"
 #include "replay/recorded_device.h"
@@ -153,8 +155,8 @@ struct Attempt {
 
 class Verifier {
  public:
-  Verifier(const Snapshot& snapshot, int32_t device, const VerifyOptions& options)
-      : snapshot_(snapshot), device_(device), options_(options) {}
+  Verifier(const Snapshot& snapshot, int32_t device, const VerifyOptions& options, std::optional<Pairs> pairs)
+      : snapshot_(snapshot), device_(device), options_(options), pairs_(std::move(pairs)) {}
 
   std::unique_ptr<Verification> run() {
     std::optional<Attempt> best;
@@ -267,7 +269,8 @@ class Verifier {
                                 {.round = [&](int64_t request) { return round_size(request, settings, rules); },
                                  .large_page_bytes = settings.large_segment_size_bytes,
                                  .pool_spans = pools,
-                                 .corrected = corrected});
+                                 .corrected = corrected},
+                                corrected == nullptr ? std::exchange(pairs_, std::nullopt) : std::nullopt);
     v.config = ReplayConfig{
         .rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
     v.caveats = caveats;
@@ -409,12 +412,14 @@ class Verifier {
   int32_t device_;
   const VerifyOptions& options_;
   int64_t budget_ = 40'000'000;  // events that may still be paired and replayed to explain differences
+  std::optional<Pairs> pairs_;   // taken by the first try
 };
 
 }  // namespace
 
-std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device, const VerifyOptions& options) {
-  return Verifier(snapshot, device, options).run();
+std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device, const VerifyOptions& options,
+                                     std::optional<Pairs> pairs) {
+  return Verifier(snapshot, device, options, std::move(pairs)).run();
 }
 
 std::vector<std::string_view> equally_exact_rules(const Verification& verification) {

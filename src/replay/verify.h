@@ -40,8 +40,10 @@ struct Verification {
 };
 
 // Replays device `device` of the snapshot, which must outlive the result.
+// `pairs`: of that device's trace, where they are known already.
 [[nodiscard]] std::unique_ptr<Verification> verify(const Snapshot& snapshot, int32_t device,
-                                                   const VerifyOptions& options = {});
+                                                   const VerifyOptions& options = {},
+                                                   std::optional<Pairs> pairs = std::nullopt);
 
 // The other rule sets that replay it without a difference, under the same settings and limit: the recording cannot tell
 // them apart. Costs a replay each, up to its first difference.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/caveat.h"
+#include "base/huge_pages.h"
 #include "types/ids.h"
 
 namespace oomscope {
@@ -60,27 +61,38 @@ enum class Action : uint8_t {
 };
 
 // A column that most files leave constant: `values` is empty while every event has `constant`.
-struct SparseStrings {
-  StringId constant = StringId::none;
-  std::vector<StringId> values;
-  [[nodiscard]] StringId at(size_t event) const { return values.empty() ? constant : values[event]; }
+template <class T>
+struct SparseColumn {
+  T constant{};
+  HugeVector<T> values;
+  [[nodiscard]] T at(size_t event) const { return values.empty() ? constant : values[event]; }
+  // `count` more events with `value`, behind `events_before`.
+  void append(size_t events_before, T value, size_t count = 1) {
+    if (values.empty()) {
+      if (events_before == 0) constant = value;
+      if (constant == value) return;
+      values.assign(events_before, constant);
+    }
+    values.insert(values.end(), count, value);
+  }
+  bool operator==(const SparseColumn&) const = default;
 };
 
 // The events of one device, oldest first; all columns have the same length.
 struct Trace {
-  std::vector<Action> action;
-  std::vector<uint64_t> addr;
-  std::vector<int64_t> size;           // requested bytes for alloc and free_*, else see Action
-  std::vector<uint32_t> stream_index;  // into streams
-  std::vector<StackId> stack;
-  std::vector<int64_t> time_us;   // 0 where the file has none (torch < 2.2)
+  HugeVector<Action> action;
+  HugeVector<uint64_t> addr;
+  HugeVector<int64_t> size;             // requested bytes for alloc and free_*, else see Action
+  SparseColumn<uint32_t> stream_index;  // into streams
+  HugeVector<StackId> stack;
+  HugeVector<int64_t> time_us;    // 0 where the file has none (torch < 2.2)
   std::vector<StreamId> streams;  // distinct streams in order of first appearance
   std::vector<PoolId> pool;       // empty before torch 2.12, which does not record an event's pool
   std::vector<uint32_t> forced;   // events placed at a forced address (internal_metadata), ascending; mostly empty
-  SparseStrings compile_context;
-  SparseStrings user_metadata;
+  SparseColumn<StringId> compile_context;
+  SparseColumn<StringId> user_metadata;
   [[nodiscard]] size_t size_events() const { return action.size(); }
-  [[nodiscard]] StreamId stream(size_t event) const { return streams[stream_index[event]]; }
+  [[nodiscard]] StreamId stream(size_t event) const { return streams[stream_index.at(event)]; }
 };
 
 enum class BlockState : uint8_t { active_allocated, active_pending_free, inactive };

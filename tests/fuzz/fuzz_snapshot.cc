@@ -30,12 +30,13 @@ bool indices_are_valid(const oomscope::Snapshot& snapshot) {
   }
   for (const oomscope::Trace& trace : snapshot.traces) {
     size_t events = trace.size_events();
-    if (trace.addr.size() != events || trace.size.size() != events || trace.stream_index.size() != events) return false;
+    if (trace.addr.size() != events || trace.size.size() != events) return false;
+    if (!trace.stream_index.values.empty() && trace.stream_index.values.size() != events) return false;
     if (trace.stack.size() != events || trace.time_us.size() != events) return false;
     if (!trace.pool.empty() && trace.pool.size() != events) return false;
     for (size_t i = 0; i < events; ++i) {
       if (static_cast<size_t>(trace.stack[i]) >= snapshot.stacks.size()) return false;
-      if (trace.stream_index[i] >= trace.streams.size()) return false;
+      if (trace.stream_index.at(i) >= trace.streams.size()) return false;
     }
   }
   return true;

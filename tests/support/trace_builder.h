@@ -152,10 +152,10 @@ class SnapshotBuilder {
     Trace& trace = snapshot_.traces[static_cast<size_t>(device_)];
     auto place = std::find(trace.streams.begin(), trace.streams.end(), stream_);
     if (place == trace.streams.end()) place = trace.streams.insert(place, stream_);
+    trace.stream_index.append(trace.size_events(), static_cast<uint32_t>(place - trace.streams.begin()));
     trace.action.push_back(action);
     trace.addr.push_back(address);
     trace.size.push_back(size);
-    trace.stream_index.push_back(static_cast<uint32_t>(place - trace.streams.begin()));
     trace.stack.push_back(stack_);
     trace.time_us.push_back(static_cast<int64_t>(trace.time_us.size()));
     if (has_pools_) trace.pool.push_back(pool_);
