@@ -130,7 +130,7 @@ endif()
 
 file(GLOB fidelity_tests CONFIGURE_DEPENDS tests/fidelity/*_test.cc)
 if(fidelity_tests)
-  oomscope_unit_test(fidelity_test SOURCES ${fidelity_tests} LIBRARIES oomscope_replay)
+  oomscope_unit_test(fidelity_test SOURCES ${fidelity_tests} LIBRARIES oomscope_analysis)
 endif()
 if(TARGET oomscope)
   file(GLOB fidelity_scripts CONFIGURE_DEPENDS tests/fidelity/*_test.py)

@@ -96,6 +96,10 @@ class Diagnostician {
       out_.capacity = Capacity{out_.verification->limit->low_bytes, out_.verification->limit->high_bytes, true};
     }
     const LiveBytes live = live_bytes(allocator);
+    out_.pinned = pinned_space(allocator);
+    for (uint64_t tag : out_.pinned.tags) {
+      if (tag != 0) out_.pinning.push_back(static_cast<uint32_t>(tag - 1));
+    }
     out_.free_space = free_space_for(allocator, std::max<int64_t>(instant.request_bytes, kSmallSize + 1), stream, pool);
     if (failed) out_.free_space = free_space_for(allocator, instant.request_bytes, stream, pool);
     // Also what was freed but still waits for other streams is counted as live: no allocator may reuse it either.

@@ -31,4 +31,27 @@ FreeSpace free_space_for(const CachingAllocator& allocator, int64_t size_bytes, 
   return space;
 }
 
+PinnedSpace pinned_space(const CachingAllocator& allocator) {
+  constexpr int64_t kScarce = 8;  // live under 1/8 of a segment
+  PinnedSpace pinned;
+  for (const Segment* segment : allocator.segments()) {
+    if (segment->is_expandable) continue;  // whole pages can be given back
+    int64_t live = 0;
+    for (const Block* block = segment->first; block != nullptr; block = block->next) {
+      if (!block->is_idle()) live += block->size;
+    }
+    const int64_t free = segment->size_bytes - live;
+    if (live == 0 || free == 0) continue;
+    const bool small = segment->pool->is_small;
+    if (!small && live * kScarce > segment->size_bytes) continue;
+    (small ? pinned.small_segments : pinned.large_segments) += 1;
+    (small ? pinned.small_free_bytes : pinned.large_free_bytes) += free;
+    (small ? pinned.small_live_bytes : pinned.large_live_bytes) += live;
+    for (const Block* block = segment->first; block != nullptr; block = block->next) {
+      if (!block->is_idle()) pinned.tags.push_back(block->tag);
+    }
+  }
+  return pinned;
+}
+
 }  // namespace oomscope

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "caching/allocator.h"
 
@@ -18,6 +19,18 @@ struct FreeSpace {
   int64_t other_stream_bytes = 0;
   int64_t private_pool_bytes = 0;  // of another pool: graph captures, MemPool
 };
+
+// Free bytes in segments that live blocks keep from being given back or used whole, by the kind of segment.
+struct PinnedSpace {
+  int64_t small_segments = 0;  // of the small pool (2 MiB each), partly free
+  int64_t small_free_bytes = 0;
+  int64_t small_live_bytes = 0;
+  int64_t large_segments = 0;  // others, where what is live is under an eighth of the segment
+  int64_t large_free_bytes = 0;
+  int64_t large_live_bytes = 0;
+  std::vector<uint64_t> tags;  // of the live blocks in those segments
+};
+[[nodiscard]] PinnedSpace pinned_space(const CachingAllocator& allocator);
 
 // For a request of `size_bytes` (rounded) on `stream` in `pool`.
 [[nodiscard]] FreeSpace free_space_for(const CachingAllocator& allocator, int64_t size_bytes, StreamId stream,

@@ -1,6 +1,7 @@
 #include "analysis/show.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
@@ -8,6 +9,8 @@
 
 #include "analysis/user_code.h"
 #include "base/bytes_text.h"
+#include "model/categories.h"
+#include "model/structure.h"
 
 namespace oomscope {
 namespace {
@@ -31,7 +34,11 @@ class StateView {
                     ? fmt::format("{}, before the first of {} events", name, format_count(events))
                     : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
     fill_peaks(events);
-    collect();
+    if (by_ == GroupBy::category) {
+      categorize();
+    } else {
+      collect();
+    }
     sum_reserved();
     if (with_curve) draw_curve();
     shown_.caveats = timeline_.snapshot->caveats;
@@ -70,15 +77,69 @@ class StateView {
     shown_.totals.peak_requested = verification_.replay->peak_requested().bytes;
   }
 
+  // A row for each category that ever held a byte; what it held at the moment may be nothing.
+  void categorize() {
+    const Structure structure = find_structure(timeline_);
+    const std::vector<AllocationCategory> categories = find_categories(timeline_, structure);
+    const CategorySums sums = sum_categories(timeline_, categories, shown_.event);
+    std::array<ShowRow, kCategories> rows;
+    std::array<std::map<std::pair<CategoryReason, Confidence>, int64_t>, kCategories> reasons;
+    for (uint32_t i = 0; i < timeline_.allocations.size(); ++i) {
+      const Allocation& allocation = timeline_.allocations[i];
+      const AllocationCategory& category = categories[i];
+      const size_t index = static_cast<size_t>(category.category);
+      reasons[index][{category.reason, category.confidence}] += allocation.requested;
+      if (!is_live_after(allocation, shown_.event)) continue;
+      count_total(allocation);
+      rows[index].count += 1;
+    }
+    for (size_t i = 0; i < kCategories; ++i) {
+      ShowRow& row = rows[i];
+      if (sums.most[i] == 0) continue;
+      row.key = name_of(static_cast<Category>(i));
+      row.bytes = sums.at[i];
+      row.most_bytes = sums.most[i];
+      row.most_at = sums.most_at[i];
+      const auto largest = std::max_element(reasons[i].begin(), reasons[i].end(),
+                                            [](const auto& a, const auto& b) { return a.second < b.second; });
+      row.reason = name_of(largest->first.first);
+      row.confidence = largest->first.second;
+      shown_.rows.push_back(std::move(row));
+    }
+    sort_rows();
+    shown_.rows.push_back(ShowRow{.key = "[rounding]",
+                                  .bytes = sums.rounding_at,
+                                  .count = 0,
+                                  .most_bytes = sums.rounding_most,
+                                  .most_at = sums.rounding_most_at,
+                                  .reason = "what blocks are larger than their requests",
+                                  .confidence = Confidence::high});
+    shown_.structure = ShownStructure{.steps = static_cast<int64_t>(structure.step_ends.size()),
+                                      .passes = static_cast<int64_t>(structure.passes.size()),
+                                      .confidence = structure.confidence,
+                                      .requests = structure.requests,
+                                      .frameless_requests = structure.frameless_requests,
+                                      .frameless_placed = structure.frameless_placed};
+  }
+
+  void count_total(const Allocation& allocation) {
+    shown_.totals.active += allocation.size;
+    shown_.totals.requested += allocation.requested;
+    if (!has_happened(allocation.free_requested, shown_.event)) {
+      shown_.totals.allocated += allocation.size;
+    }
+  }
+
+  void sort_rows() {
+    std::stable_sort(shown_.rows.begin(), shown_.rows.end(),
+                     [](const ShowRow& a, const ShowRow& b) { return a.bytes > b.bytes; });
+  }
+
   void collect() {
     std::unordered_map<uint64_t, ShowRow> groups;
     for (const Allocation& allocation : timeline_.allocations) {
       if (!is_live_after(allocation, shown_.event)) continue;
-      shown_.totals.active += allocation.size;
-      shown_.totals.requested += allocation.requested;
-      if (!has_happened(allocation.free_requested, shown_.event)) {
-        shown_.totals.allocated += allocation.size;
-      }
+      count_total(allocation);
       ShowRow& row = groups[key_of(allocation)];
       row.bytes += allocation.size;
       row.count += 1;
@@ -95,13 +156,13 @@ class StateView {
       row.key = text;
       shown_.rows.push_back(row);
     }
-    std::stable_sort(shown_.rows.begin(), shown_.rows.end(),
-                     [](const ShowRow& a, const ShowRow& b) { return a.bytes > b.bytes; });
+    sort_rows();
   }
 
   [[nodiscard]] uint64_t key_of(const Allocation& allocation) const {
     switch (by_) {
       case GroupBy::stack: return static_cast<uint64_t>(allocation.stack);
+      case GroupBy::category: break;  // categorize()
       case GroupBy::size: return static_cast<uint64_t>(allocation.requested);
       case GroupBy::stream: return allocation.stream_index;
       case GroupBy::segment: return segment_of(allocation.address);
@@ -125,6 +186,7 @@ class StateView {
   [[nodiscard]] std::string text_of(uint64_t key) const {
     switch (by_) {
       case GroupBy::stack: return site_text(*timeline_.snapshot, static_cast<StackId>(key));
+      case GroupBy::category: break;
       case GroupBy::size: return format_bytes(static_cast<int64_t>(key));
       case GroupBy::stream:
         return key < trace_.streams.size() ? fmt::format("stream {}", static_cast<uint64_t>(trace_.streams[key]))

@@ -4,15 +4,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "replay/verify.h"
+#include "types/confidence.h"
 
 namespace oomscope {
 
 enum class Moment : uint8_t { peak, end, oom, event };
-enum class GroupBy : uint8_t { stack, size, stream, segment };
+enum class GroupBy : uint8_t { stack, category, size, stream, segment };
 
 struct ShowTotals {
   int64_t events = 0;
@@ -30,6 +32,21 @@ struct ShowRow {
   int64_t bytes = 0;
   int64_t count = 0;
   bool user_code = true;  // by stack: the site is the user's own line
+  // By category alone:
+  int64_t most_bytes = 0;  // the most of it that was ever live, and when
+  uint32_t most_at = 0;
+  std::string_view reason;  // of the largest part of it
+  Confidence confidence = Confidence::low;
+};
+
+// How the run was read, for --by category.
+struct ShownStructure {
+  int64_t steps = 0;
+  int64_t passes = 0;
+  Confidence confidence = Confidence::low;
+  int64_t requests = 0;
+  int64_t frameless_requests = 0;
+  int64_t frameless_placed = 0;
 };
 
 // A segment with the bytes that its live blocks keep from being used or given back.
@@ -48,8 +65,9 @@ struct Shown {
   std::string at;      // "peak, event 4,711 of 71,803"
   uint32_t event = 0;  // kNoEvent: before the first one
   ShowTotals totals;
-  std::vector<ShowRow> rows;            // by bytes, descending; sum to totals.active
-  std::vector<double> allocated_curve;  // up to 512 points, each the maximum of its share of events
+  std::vector<ShowRow> rows;                // by bytes, descending; sum to totals.active
+  std::optional<ShownStructure> structure;  // by category
+  std::vector<double> allocated_curve;      // up to 512 points, each the maximum of its share of events
   Caveats caveats;
 };
 

@@ -63,4 +63,21 @@ std::string site_text(const Snapshot& snapshot, StackId stack) {
   return frame ? frame_text(snapshot, *frame) : "(no Python frames)";
 }
 
+std::string call_text(const Snapshot& snapshot, StackId stack) {
+  const StackTable& stacks = snapshot.stacks;
+  const uint32_t index = static_cast<uint32_t>(stack);
+  if (index + 1 >= stacks.starts.size()) return "";
+  uint32_t outside = stacks.starts[index];
+  for (uint32_t i = stacks.starts[index]; i < stacks.starts[index + 1]; ++i) {
+    const std::string_view name = snapshot.strings.text(stacks.frames[stacks.frame_ids[i]].name);
+    if (name == "_wrapped_call_impl" || name == "_call_impl" || name == "forward") outside = i + 1;
+  }
+  if (outside == stacks.starts[index]) return "";
+  for (uint32_t i = outside; i < stacks.starts[index + 1]; ++i) {
+    const Frame& frame = stacks.frames[stacks.frame_ids[i]];
+    if (!is_library_frame(snapshot, frame)) return frame_text(snapshot, frame);
+  }
+  return "";
+}
+
 }  // namespace oomscope

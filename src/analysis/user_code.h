@@ -21,4 +21,8 @@ namespace oomscope {
 // frame_text of the user's frame, or "(no Python frames)".
 [[nodiscard]] std::string site_text(const Snapshot& snapshot, StackId stack);
 
+// frame_text of the user's line from which a model was called: the innermost of the frames outside of all modules that
+// is the user's; empty if no module was called or nothing outside is the user's.
+[[nodiscard]] std::string call_text(const Snapshot& snapshot, StackId stack);
+
 }  // namespace oomscope

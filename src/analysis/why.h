@@ -61,6 +61,8 @@ struct Diagnosis {
   Instant instant;
   Capacity capacity;                  // at a failure; at a peak zero unless a limit is known
   FreeSpace free_space;               // at the instant
+  PinnedSpace pinned;                 // at the instant
+  std::vector<uint32_t> pinning;      // allocations whose blocks pin it
   int64_t floor_bytes = 0;            // most requested bytes ever live at once, the failed request included
   int64_t missing_bytes = 0;          // capacity: at least so much was missing,
   int64_t missing_at_most_bytes = 0;  // and at most so much, where the limit is known only as a range

@@ -28,6 +28,7 @@ struct RawOptions {
   std::string top;
   std::string stats;
   std::string language;
+  bool no_sweep = false;
   bool explain = false;
   bool sweep = false;
   bool smallest_cap = false;

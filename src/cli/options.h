@@ -33,6 +33,7 @@ struct WhyArguments {
   std::string rules;
   std::optional<GpuMemory> gpu;      // the whole card
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
+  bool no_sweep = false;             // leave the replays under other settings out
   Language language = Language::english;
   bool explain = false;    // not evidence, but what is known
   std::string explain_id;  // of a cause, remedy or claim; empty: the table of symptoms

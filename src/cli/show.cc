@@ -10,7 +10,8 @@ namespace {
 
 Result<Done> finish(const RawOptions& raw, Options& options) {
   constexpr std::array<Moment, 3> kMoments = {Moment::peak, Moment::end, Moment::oom};
-  constexpr std::array<GroupBy, 4> kKeys = {GroupBy::stack, GroupBy::size, GroupBy::stream, GroupBy::segment};
+  constexpr std::array<GroupBy, 5> kKeys = {GroupBy::stack, GroupBy::category, GroupBy::size, GroupBy::stream,
+                                            GroupBy::segment};
   ShowArguments& show = options.show;
   show.snapshot.path = raw.path;
   if (!raw.at.empty() && raw.at[0] >= '0' && raw.at[0] <= '9') {
@@ -21,7 +22,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
     show.at = kMoments[index];
   }
   if (!raw.by.empty()) {
-    OOM_TRY(const size_t index, read_choice("--by", raw.by, {"stack", "size", "stream", "segment"}));
+    OOM_TRY(const size_t index, read_choice("--by", raw.by, {"stack", "category", "size", "stream", "segment"}));
     show.by = kKeys[index];
   }
   if (!raw.top.empty()) {
@@ -55,7 +56,7 @@ Command show_command() {
                  .examples = {"oomscope show oom.pickle", "oomscope show oom.pickle --at oom --by segment"},
                  .options = {{"SNAPSHOT", "", "a snapshot; - is standard input", &RawOptions::path},
                              {"--at", "WHEN", "peak (default), end, oom, or the number of an event", &RawOptions::at},
-                             {"--by", "KEY", "stack (default), size, stream or segment", &RawOptions::by},
+                             {"--by", "KEY", "stack (default), category, size, stream or segment", &RawOptions::by},
                              {"--top", "N", "rows before the rest is one row (default 15)", &RawOptions::top},
                              {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device}},
                  .finish = finish,

@@ -1,7 +1,6 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
-#include <algorithm>
-
-#include "analysis/rules/rule.h"
+#include "analysis/rules/ranking.h"
+#include "analysis/run_facts.h"
 #include "analysis/text_facts.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -9,6 +8,7 @@
 #include "cli/why_evidence.h"
 #include "cli/why_ranks.h"
 #include "report/explain_document.h"
+#include "report/findings_document.h"
 #include "report/text_document.h"
 #include "report/why_document.h"
 
@@ -34,6 +34,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   }
   options.why.evidence = raw.evidence;
   options.why.rules = raw.rules;
+  options.why.no_sweep = raw.no_sweep;
   OOM_TRY([[maybe_unused]] const Done device, read_device(raw.device, options.why.device));
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, options.why.cap_bytes));
   OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, options.why.language));
@@ -54,11 +55,20 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
   OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, why));
-  for (Section& section : diagnosis_sections(diagnosis, arguments.language)) output.add(std::move(section));
-  OOM_TRY(const Changes changes, find_changes(diagnosis, why));
+  const RunFacts facts = find_run_facts(snapshot, diagnosis);
+  std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
+  if (!arguments.no_sweep) try_first_change(findings, diagnosis);
+  for (Section& section : recording_finding_sections(findings, arguments.language)) output.add(std::move(section));
+  for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
+    output.add(std::move(section));
+  }
+  Changes changes;
+  if (!arguments.no_sweep) {
+    OOM_TRY(changes, find_changes(diagnosis, why));
+  }
   for (Section& section : changes_sections(diagnosis, changes, path, arguments.language))
     output.add(std::move(section));
-  output.payload() = why_payload(diagnosis, changes, path);
+  output.payload() = why_payload(diagnosis, changes, findings, path);
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return diagnosis.kind;
 }
@@ -86,16 +96,6 @@ Result<int> run_explain(const WhyArguments& arguments, Output& output) {
   for (Section& section : document.sections) output.add(std::move(section));
   output.payload() = std::move(document.payload);
   return 0;
-}
-
-std::vector<Finding> findings_of(const TextFacts& facts) {
-  std::vector<Finding> all;
-  for (const Cause& cause : causes()) {
-    for (Finding& finding : cause.find({.run = nullptr, .text = &facts})) all.push_back(std::move(finding));
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Finding& a, const Finding& b) { return a.confidence < b.confidence; });
-  return all;
 }
 
 void explain_logs(const TextFacts& facts, const std::vector<Finding>& findings, const WhyArguments& arguments,
@@ -133,7 +133,8 @@ void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArg
                CaveatSource::model});
   }
   const bool is_settled = snapshot && *snapshot != Kind::no_failure && !differs;
-  explain_logs(facts, is_settled ? std::vector<Finding>{} : findings_of(facts), arguments, output);
+  explain_logs(facts, is_settled ? std::vector<Finding>{} : find_findings({.run = nullptr, .text = &facts}), arguments,
+               output);
   nlohmann::ordered_json log = std::move(output.payload());
   if (log_decides) {
     payload["kind"] = log["kind"];
@@ -167,7 +168,7 @@ Result<int> run(const Options& options, Output& output) {
   }
   if (given.logs.empty()) return 0;
   if (given.snapshots.empty() && !given.piped) {
-    explain_logs(facts, findings_of(facts), arguments, output);
+    explain_logs(facts, find_findings({.run = nullptr, .text = &facts}), arguments, output);
   } else {
     explain_beside(facts, kind, arguments, output);
   }
@@ -190,6 +191,7 @@ Command why_command() {
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
+                  {"--no-sweep", "", "do not replay other settings: the cause alone", &RawOptions::no_sweep},
                   {"--explain", "",
                    "not evidence but an ID: explain a cause, remedy or claim; alone: the table of symptoms",
                    &RawOptions::explain},

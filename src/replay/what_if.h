@@ -12,6 +12,7 @@
 #include "caching/allocator.h"
 #include "replay/address_space.h"
 #include "replay/verify.h"
+#include "types/finding.h"
 
 namespace oomscope {
 
@@ -50,6 +51,11 @@ struct RequestStream {
 
 // The requests of a recording whose replay has run to its end.
 [[nodiscard]] RequestStream requests_of(const Verification& verification);
+
+// The same requests with some blocks freed earlier than they were, or never asked for: what a change to the program
+// would do. `frees` in any order; with `drops_last_failure` the last request that failed is left out too.
+[[nodiscard]] RequestStream with_earlier_frees(const RequestStream& requests, std::vector<EarlierFree> frees,
+                                               bool drops_last_failure = false);
 
 struct WhatIf {
   RuleSet rules;

@@ -1,6 +1,8 @@
 // The public facade over the layers: see include/oomscope/oomscope.h.
 #include "oomscope/oomscope.h"
 
+#include "analysis/rules/ranking.h"
+#include "analysis/run_facts.h"
 #include "analysis/why.h"
 #include "evidence/snapshot_reader.h"
 #include "replay/what_if.h"
@@ -35,8 +37,11 @@ JsonAnswer why(const std::string& path, const WhyOptions& options) {
                                .progress = {}};
     OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, inner));
     OOM_TRY(const Changes changes, find_changes(diagnosis, inner));
-    answer.json =
-        why_payload(diagnosis, changes, path).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    const RunFacts facts = find_run_facts(snapshot, diagnosis);
+    std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
+    try_first_change(findings, diagnosis);
+    answer.json = why_payload(diagnosis, changes, findings, path)
+                      .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     return Done{};
   };
   const Result<Done> done = run();

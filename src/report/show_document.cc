@@ -35,6 +35,7 @@ Table totals_table(const Shown& shown) {
 const char* title_of(GroupBy by) {
   switch (by) {
     case GroupBy::stack: return "Live memory by line of code (your own code first)";
+    case GroupBy::category: return "Live memory by what it is";
     case GroupBy::size: return "Live memory by requested size";
     case GroupBy::stream: return "Live memory by stream";
     case GroupBy::segment: return "Live memory by segment";
@@ -80,6 +81,39 @@ Table rows_table(const Shown& shown, GroupBy by, int64_t top) {
   table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks),
                               "live, those waiting for other streams included"},
                     .style = Style::bold};
+  return table;
+}
+
+// What was live by what it is, with the most of each that ever was. Rows sum to the live bytes.
+Table categories_table(const Shown& shown) {
+  Table table{.title = title_of(GroupBy::category),
+              .columns = {{.header = "bytes", .align = Align::right},
+                          {.header = "share", .align = Align::right},
+                          {.header = "blocks", .align = Align::right},
+                          {.header = "what"},
+                          {.header = "most ever", .align = Align::right},
+                          {.header = "sure"},
+                          {.header = "because, mostly", .may_shrink = true}},
+              .rows = {},
+              .total = std::nullopt,
+              .note = ""};
+  int64_t blocks = 0;
+  for (const ShowRow& row : shown.rows) {
+    blocks += row.count;
+    table.rows.push_back(Row{
+        .cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active), format_count(row.count),
+                  row.key, format_mib(row.most_bytes), std::string(name_of(row.confidence)), std::string(row.reason)},
+        .style = row.bytes == 0 ? Style::dim : Style::plain});
+  }
+  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), "live"}, .style = Style::bold};
+  const ShownStructure& structure = *shown.structure;
+  table.note = fmt::format("{} optimizer steps and {} passes found (sure: {}); {} of requests have no Python frames",
+                           structure.steps, structure.passes, name_of(structure.confidence),
+                           format_percent(structure.frameless_requests, std::max<int64_t>(structure.requests, 1)));
+  if (structure.frameless_requests > 0) {
+    table.note += fmt::format(", {} of them placed in a backward",
+                              format_percent(structure.frameless_placed, structure.frameless_requests));
+  }
   return table;
 }
 
@@ -135,7 +169,21 @@ Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& 
   for (const ShowRow& row : shown.rows) {
     Json entry = {{"key", row.key}, {"bytes", row.bytes}, {"count", row.count}};
     if (by == GroupBy::stack) entry["user_code"] = row.user_code;
+    if (by == GroupBy::category) {
+      entry["most_bytes"] = row.most_bytes;
+      entry["most_at"] = row.most_at;
+      entry["reason"] = std::string(row.reason);
+      entry["confidence"] = std::string(name_of(row.confidence));
+    }
     payload["rows"].push_back(std::move(entry));
+  }
+  if (shown.structure) {
+    payload["structure"] = {{"steps", shown.structure->steps},
+                            {"passes", shown.structure->passes},
+                            {"confidence", std::string(name_of(shown.structure->confidence))},
+                            {"requests", shown.structure->requests},
+                            {"frameless_requests", shown.structure->frameless_requests},
+                            {"frameless_placed", shown.structure->frameless_placed}};
   }
   if (!segments.empty()) {
     payload["segments"] = Json::array();
@@ -168,7 +216,8 @@ Document show_document(const Shown& shown, GroupBy by, const std::vector<Segment
                                                       .right_label = format_count(shown.totals.events)},
                                         .joined = false});
   }
-  document.sections.push_back(Section{.body = rows_table(shown, by, top), .joined = false});
+  document.sections.push_back(
+      Section{.body = shown.structure ? categories_table(shown) : rows_table(shown, by, top), .joined = false});
   if (!segments.empty()) document.sections.push_back(Section{.body = segments_table(segments), .joined = false});
   document.sections.push_back(Section{.body = caveat_list(shown.caveats), .joined = false});
   document.payload = payload_of(shown, by, segments);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/bytes_text.h"
-#include "report/finding_document.h"
+#include "report/findings_document.h"
 
 namespace oomscope {
 namespace {
@@ -305,7 +305,8 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
     add_summaries(facts, language, sections);
   }
   for (const Finding& finding : findings) {
-    for (Section& section : finding_sections(finding, kChangesShown, language)) sections.push_back(std::move(section));
+    for (Section& section : log_finding_sections(finding, kChangesShown, language))
+      sections.push_back(std::move(section));
   }
   add_ranks(facts, language, sections);
   add_smi(facts, language, sections);
@@ -334,8 +335,7 @@ Json text_payload(const TextFacts& facts, std::span<const Finding> findings) {
                                   {"source", say(row.source, Language::english)}});
   }
   payload["balance_total"] = facts.balance_total_bytes;
-  payload["findings"] = Json::array();
-  for (const Finding& finding : findings) payload["findings"].push_back(finding_json(finding));
+  payload["findings"] = findings_json({findings.begin(), findings.end()});
   payload["next_time"] = proof_lines(facts);
   payload["ranks"] = ranks_json(facts);
   payload["messages"] = messages_json(facts);

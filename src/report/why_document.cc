@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
+#include "report/findings_document.h"
 #include "report/show_document.h"
 
 namespace oomscope {
@@ -203,40 +204,31 @@ std::string english_sentence(const Diagnosis& diagnosis, const Changes& changes)
   return say(diagnosis.sentence, Language::english) + " " + say(changes.sentence, Language::english);
 }
 
-const char* finding_id(const Diagnosis& diagnosis) {
-  switch (diagnosis.kind) {
-    case Kind::gpu_oom_fragmentation: return "fragmentation";
-    case Kind::gpu_oom_capacity: return diagnosis.capacity.is_limit ? "capacity-limit" : "capacity";
-    case Kind::gpu_oom_other_process: return "other-memory-on-card";
-    case Kind::gpu_oom_first_alloc_or_context: return "card-full-before-start";
-    default: return "peak";
+// The setting that did best in the replays is a change too: the first where placement is the cause, else the last.
+void add_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis, const Changes& changes) {
+  const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
+  if (list.empty() || findings.empty()) return;
+  const SweepRun& run = *list.front();
+  const Predicted predicted{
+      .completed = run.outcome.main.completed,
+      .peak_reserved = run.outcome.main.peak_reserved,
+      .peak_reserved_low = run.outcome.peak_reserved_low,
+      .peak_reserved_high = run.outcome.peak_reserved_high,
+      .saved_bytes = std::nullopt,
+      .source = Phrase{.key = "finding.replay"}.with(
+          "events", format_count(static_cast<int64_t>(diagnosis.verification->timeline.trace().size_events())))};
+  const Change setting{.remedy = "allocator-setting",
+                       .text = Phrase{.key = "remedy.allocator-setting.text"}.with("setting", paste_line(run.conf)),
+                       .commands = {paste_line(run.conf)},
+                       .predicted = predicted};
+  std::vector<Change>& all = findings.front().changes;
+  const auto named =
+      std::find_if(all.begin(), all.end(), [](const Change& change) { return change.remedy == "allocator-setting"; });
+  if (named != all.end()) {
+    *named = setting;
+  } else {
+    all.push_back(setting);
   }
-}
-
-Json predicted_json(const SweepRun& run) {
-  return {{"completed", run.outcome.main.completed},
-          {"peak_reserved", run.outcome.main.peak_reserved},
-          {"peak_reserved_low", run.outcome.peak_reserved_low},
-          {"peak_reserved_high", run.outcome.peak_reserved_high}};
-}
-
-Json finding_json(const Diagnosis& diagnosis, const Changes& changes, const SweepRun* run) {
-  const Instant& instant = diagnosis.instant;
-  const Verification& verification = *diagnosis.verification;
-  Json finding = {{"id", finding_id(diagnosis)},
-                  {"claim", english_sentence(diagnosis, changes)},
-                  {"bytes", instant.failed ? instant.request_bytes : instant.allocated_bytes},
-                  {"confidence", std::string(name_of(diagnosis.confidence))},
-                  {"instant", {{"event", event_json(instant.event)}, {"failed", instant.failed}}},
-                  {"evidence", Json::array({proof_text(verification), say(diagnosis.trust, Language::english)})}};
-  finding["change"] = nullptr;
-  finding["predicted"] = nullptr;
-  if (run == nullptr) return finding;
-  finding["change"] = {{"id", "allocator-setting"},
-                       {"text", run->conf.empty() ? "PyTorch's default settings" : run->conf},
-                       {"command", paste_line(run->conf)}};
-  finding["predicted"] = predicted_json(*run);
-  return finding;
 }
 
 Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
@@ -313,9 +305,15 @@ Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<i
   return table;
 }
 
-std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, Language language) {
-  return {Section{.body = Sentence{.text = say(diagnosis.sentence, language), .style = Style::bold}, .joined = false},
-          joined(Section{.body = balance_table(diagnosis, language), .joined = true})};
+std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, const std::vector<Finding>& findings,
+                                        Language language) {
+  std::vector<Section> sections;
+  const std::string sentence = say(diagnosis.sentence, language);
+  if (findings.empty() || say(findings.front().claim, language) != sentence) {
+    sections.push_back(Section{.body = Sentence{.text = sentence, .style = Style::bold}, .joined = !findings.empty()});
+  }
+  sections.push_back(joined(Section{.body = balance_table(diagnosis, language), .joined = true}));
+  return sections;
 }
 
 std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes, const std::string& path,
@@ -374,7 +372,8 @@ Json verdict_json(const Verdict& verdict) {
           {"proof", verdict.proof.empty() ? Json(nullptr) : Json(verdict.proof)}};
 }
 
-Json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::string& path) {
+Json why_payload(const Diagnosis& diagnosis, const Changes& changes, std::vector<Finding> findings,
+                 const std::string& path) {
   const Verification& verification = *diagnosis.verification;
   Json payload = {{"schema", "oomscope.why/1"},
                   {"file", path},
@@ -382,7 +381,7 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::
                   {"also", Json::array()}};
   for (Kind kind : diagnosis.also) payload["also"].push_back(std::string(name_of(kind)));
   payload["confidence"] = std::string(name_of(diagnosis.confidence));
-  payload["phase"] = nullptr;  // found from a later release on
+  payload["phase"] = findings.empty() ? Json(nullptr) : Json(std::string(name_of(findings.front().instant.phase)));
   payload["sentence"] = english_sentence(diagnosis, changes);
   payload["numbers"] = numbers_json(diagnosis, changes);
   payload["balance"] = balance_json(diagnosis);
@@ -392,9 +391,8 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, const std::
                       {"alloc_total", verification.replay->counts().alloc_total},
                       {"alloc_exact", verification.replay->counts().alloc_exact},
                       {"differences", verification.replay->differences()}};
-  payload["findings"] = Json::array();
-  const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
-  payload["findings"].push_back(finding_json(diagnosis, changes, list.empty() ? nullptr : list.front()));
+  add_setting(findings, diagnosis, changes);
+  payload["findings"] = findings_json(findings);
   payload["runs"] = Json::array();
   for (const SweepRun& run : changes.runs)
     payload["runs"].push_back(run_json(run.conf, changes.cap_bytes, run.outcome));

@@ -6,17 +6,20 @@
 
 #include "analysis/why.h"
 #include "report/document.h"
+#include "types/finding.h"
 
 namespace oomscope {
 
-// Sentence and balance: ready before any replay of other settings.
-[[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, Language language);
+// Sentence and balance, behind the findings: ready before any replay of other settings. Where the first finding has
+// said the sentence, it is not said again.
+[[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, const std::vector<Finding>& findings,
+                                                      Language language);
 // Changes, proof, trust, next step, then all settings, bounds, verdicts and caveats. `path` names the file in commands.
 [[nodiscard]] std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes,
                                                     const std::string& path, Language language);
 // Always English, whatever the language of the sections.
 [[nodiscard]] nlohmann::ordered_json why_payload(const Diagnosis& diagnosis, const Changes& changes,
-                                                 const std::string& path);
+                                                 std::vector<Finding> findings, const std::string& path);
 
 // Shared with `replay`: one run, one verdict.
 [[nodiscard]] nlohmann::ordered_json run_json(const std::string& conf, std::optional<int64_t> cap_bytes,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "types/confidence.h"
@@ -48,6 +49,12 @@ struct Change {
   std::optional<Predicted> predicted;
 };
 
+// A block that would be free from an event on, had the first change been made. Up to its own birth: it would never be.
+struct EarlierFree {
+  uint32_t allocation = 0;
+  uint32_t event = 0;
+};
+
 struct Finding {
   std::string id;  // of the cause: "graph-kept"; src/analysis/rules/table.cc lists them
   Phrase claim;    // one sentence
@@ -58,7 +65,15 @@ struct Finding {
   FindingInstant instant;
   std::vector<FindingEvidence> evidence;
   std::vector<Change> changes;      // best first
+  bool drops_request = false;       // the first change would not make the request that failed
+  std::vector<EarlierFree> frees;   // what the first change would free, to be tried by replay
   std::vector<std::string> claims;  // ids of docs/claims.md: popular advice that does not apply here
 };
+
+// True of a failure, or of a recording without one, whatever else is found: it explains nothing by itself.
+[[nodiscard]] inline bool is_plain_cause(std::string_view id) {
+  return id == "capacity" || id == "fragmentation" || id == "other-processes" || id == "first-allocation-or-context" ||
+         id == "none";
+}
 
 }  // namespace oomscope

@@ -58,6 +58,25 @@ class SnapshotBuilder {
     stack_ = StackId{static_cast<uint32_t>(snapshot_.stacks.size() - 1)};
     return *this;
   }
+  // A Python stack, innermost first: {"torch/nn/functional.py", 12, "linear"}, …
+  struct PythonFrame {
+    std::string_view file;
+    uint64_t line;
+    std::string_view name;
+  };
+  SnapshotBuilder& python(const std::vector<PythonFrame>& frames) {
+    for (const PythonFrame& frame : frames) {
+      const Frame made{.name = snapshot_.strings.intern(frame.name),
+                       .filename = snapshot_.strings.intern(frame.file),
+                       .line = frame.line};
+      const auto found = std::find(snapshot_.stacks.frames.begin(), snapshot_.stacks.frames.end(), made);
+      snapshot_.stacks.frame_ids.push_back(static_cast<uint32_t>(found - snapshot_.stacks.frames.begin()));
+      if (found == snapshot_.stacks.frames.end()) snapshot_.stacks.frames.push_back(made);
+    }
+    snapshot_.stacks.starts.push_back(static_cast<uint32_t>(snapshot_.stacks.frame_ids.size()));
+    stack_ = StackId{static_cast<uint32_t>(snapshot_.stacks.size() - 1)};
+    return *this;
+  }
   SnapshotBuilder& called_from_nowhere() {
     stack_ = StackId::none;
     return *this;

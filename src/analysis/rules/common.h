@@ -1,0 +1,42 @@
+// What the rules share: how a finding begins, and how its evidence and changes are said.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "analysis/rules/rule.h"
+#include "analysis/run_facts.h"
+
+namespace oomscope {
+
+// A finding about the instant of the run: id and instant.
+[[nodiscard]] Finding finding_of(const RunFacts& facts, std::string_view id);
+
+// "cause.ID.claim", whose values the rule gives.
+[[nodiscard]] Phrase claim_of(const Finding& finding);
+
+// Evidence "cause.evidence.KEY" about blocks of one place: {bytes}, {blocks} and {site} are filled in.
+void add_site(Finding& finding, const RunFacts& facts, std::string_view key, StackId stack, int64_t bytes,
+              int64_t blocks);
+// Evidence with other values.
+void add_evidence(Finding& finding, Phrase text, std::optional<uint32_t> event = std::nullopt,
+                  std::optional<int64_t> bytes = std::nullopt, std::string site = "");
+
+// "cause.because.KEY" and "cause.surer.KEY".
+[[nodiscard]] Phrase because(std::string_view key);
+[[nodiscard]] Phrase surer(std::string_view key);
+
+// Remedies of the catalogue that apply to the run, best first; `saved_bytes` is what the first would take off, where it
+// is not for the catalogue to say.
+void add_changes(Finding& finding, const RunFacts& facts, std::initializer_list<std::string_view> remedies,
+                 std::optional<int64_t> saved_bytes = std::nullopt);
+
+// What the passes of a growth left, free as soon as the next pass begins.
+void free_after_pass(Finding& finding, const RunFacts& facts, const Growth& growth);
+
+// The user's line that called the model of this stack, else the user's line of the stack itself.
+[[nodiscard]] std::string call_site(const RunFacts& facts, StackId stack);
+[[nodiscard]] std::string site_of(const RunFacts& facts, StackId stack);
+
+}  // namespace oomscope

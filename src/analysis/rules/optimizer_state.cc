@@ -1,0 +1,69 @@
+// optimizer-state: the optimizer makes its state in its first step. Either that step fails, or the first pass behind
+// it, which is the first that has to live beside the state.
+#include "analysis/rules/causes.h"
+#include "analysis/rules/common.h"
+#include "base/bytes_text.h"
+
+namespace oomscope {
+namespace {
+
+bool made_state_before(const RunFacts& run, uint32_t event) {
+  for (uint32_t id : run.live) {
+    const Allocation& allocation = run.timeline().allocations[id];
+    if (run.categories[id].category != Category::optimizer_state) continue;
+    if (allocation.begin == kNoEvent || allocation.begin < event) return true;
+  }
+  return false;
+}
+
+// Is the pass behind the first step larger than those before it? Then the state is what left it no room; a pass of the
+// same size fails since such steps do not fit at all, which is capacity.
+bool is_larger_pass(const RunFacts& run) {
+  const uint32_t index = run.pass_at(run.instant().event);
+  if (index == kNoPass) return false;
+  return run.larger_than_before(index).ratio > 1.0;
+}
+
+StackId stack_of_state(const RunFacts& run) {
+  for (uint32_t id : run.live) {
+    if (run.categories[id].category == Category::optimizer_state) return run.timeline().allocations[id].stack;
+  }
+  return run.instant().stack;
+}
+
+}  // namespace
+
+std::vector<Finding> find_optimizer_state(const CaseFacts& facts) {
+  if (facts.run == nullptr || !facts.run->failed()) return {};
+  const RunFacts& run = *facts.run;
+  if (run.timeline().starts_mid_life && run.step == 1 && run.phase != Phase::optimizer_step) return {};
+  const int64_t state = run.bytes_at(Category::optimizer_state);
+  const Span& span = run.structure.span_at(run.instant().event);
+  const bool in_first_step = run.phase == Phase::optimizer_step && !made_state_before(run, span.begin);
+  const bool behind_first_step = run.step == 2 && run.phase != Phase::optimizer_step && state > 0;
+  if (!in_first_step && !behind_first_step) return {};
+  if (behind_first_step && !run.fits_without(state)) return {};
+  Finding finding = finding_of(run, "optimizer-state");
+  finding.bytes = in_first_step ? state + run.request() : state;
+  const int64_t parameters = run.bytes_at(Category::parameter);
+  finding.claim =
+      Phrase{
+          .key = in_first_step ? "cause.optimizer-state.claim" : "cause.optimizer-state.claim-behind",
+      }
+          .with("bytes", format_bytes(*finding.bytes))
+          .with("parameters", format_bytes(parameters))
+          .with("site", call_site(run, stack_of_state(run)));
+  const bool larger = behind_first_step && is_larger_pass(run);
+  finding.confidence = in_first_step ? Confidence::high : larger ? Confidence::medium : Confidence::low;
+  finding.because = because(in_first_step ? "state-in-first-step"
+                            : larger      ? "first-pass-beside-state"
+                                          : "every-step-needs-state");
+  add_site(finding, run, "state", stack_of_state(run), state, 0);
+  // A fused step needs no lists of its own; it needs the state all the same.
+  const bool asks_for_state = run.structure.traits(run.instant().stack).has(Trait::optimizer_state);
+  if (in_first_step && !asks_for_state) add_changes(finding, run, {"fused-optimizer"});
+  add_changes(finding, run, {"lighter-optimizer", "sharding", "offload", "set-to-none"});
+  return {finding};
+}
+
+}  // namespace oomscope

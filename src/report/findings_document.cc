@@ -1,0 +1,197 @@
+#include "report/findings_document.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/bytes_text.h"
+
+namespace oomscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kEvidenceShown = 2;
+constexpr size_t kOthersShown = 2;
+
+Section line(std::string text, Style style = Style::plain) {
+  return Section{.body = Sentence{.text = std::move(text), .style = style, .indent_columns = 0}, .joined = true};
+}
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json text_or_null(const Phrase& phrase) {
+  return phrase.empty() ? Json(nullptr) : Json(say(phrase, Language::english));
+}
+
+Json predicted_json(const Predicted& predicted) {
+  return {{"completed", or_null(predicted.completed)},
+          {"peak_reserved", or_null(predicted.peak_reserved)},
+          {"peak_reserved_low", or_null(predicted.peak_reserved_low)},
+          {"peak_reserved_high", or_null(predicted.peak_reserved_high)},
+          {"saved_bytes", or_null(predicted.saved_bytes)},
+          {"source", text_or_null(predicted.source)}};
+}
+
+Json change_json(const Change& change) {
+  return {{"id", change.remedy},
+          {"text", say(change.text, Language::english)},
+          {"command", change.commands.empty() ? Json(nullptr) : Json(change.commands.front())},
+          {"commands", change.commands},
+          {"predicted", change.predicted ? predicted_json(*change.predicted) : Json(nullptr)}};
+}
+
+std::string effect_text(const Predicted& predicted, Language language) {
+  if (predicted.completed && *predicted.completed && predicted.peak_reserved) {
+    return say(Phrase{.key = "finding.completes"}.with("reserved", format_mib(*predicted.peak_reserved)), language);
+  }
+  if (predicted.saved_bytes) {
+    return say(Phrase{.key = "finding.saves"}.with("bytes", format_bytes(*predicted.saved_bytes)), language);
+  }
+  return "";
+}
+
+// The first of its snippets, line by line; --json has all.
+std::vector<std::string> pasted_lines(const Change& change) {
+  std::vector<std::string> lines;
+  if (change.commands.empty()) return lines;
+  std::string_view rest = change.commands.front();
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    lines.push_back("  " + std::string(rest.substr(0, end)));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return lines;
+}
+
+Section joined(Sentence sentence) { return Section{.body = std::move(sentence), .joined = true}; }
+
+std::string claim_text(const std::string& id, Language language) {
+  return say(Phrase{.key = "text.claim"}
+                 .with("said", say("claim." + id + ".said", language))
+                 .with("true", say("claim." + id + ".true", language)),
+             language);
+}
+
+}  // namespace
+
+std::string instant_text(const FindingInstant& instant, Language language) {
+  // Nothing failed, and no step, pass or load is under way: that is how it always is.
+  const bool steady = !instant.failed && instant.phase == Phase::unknown;
+  const std::string phase = say(steady ? "instant.steady" : "instant." + std::string(name_of(instant.phase)), language);
+  const bool in_step = instant.phase == Phase::forward || instant.phase == Phase::loss ||
+                       instant.phase == Phase::backward || instant.phase == Phase::optimizer_step;
+  if (!instant.step || !in_step) return phase;
+  constexpr std::array<std::string_view, 3> kOrdinals = {"instant.first", "instant.second", "instant.third"};
+  const size_t index = static_cast<size_t>(std::max(*instant.step, 1)) - 1;
+  const std::string step = index < kOrdinals.size()
+                               ? say(kOrdinals[index], language)
+                               : say(Phrase{.key = "instant.nth"}.with("n", std::to_string(*instant.step)), language);
+  return say(Phrase{.key = "instant.of-step"}.with("phase", phase).with("step", step), language);
+}
+
+std::vector<Section> recording_finding_sections(const std::vector<Finding>& findings, Language language) {
+  std::vector<Section> sections;
+  if (findings.empty()) return sections;
+  const Finding& first = findings.front();
+  sections.push_back(Section{.body = Sentence{.text = say(first.claim, language), .style = Style::bold}});
+  if (first.instant.event) {
+    const Phrase when = Phrase{.key = first.instant.failed ? "finding.failed-at" : "finding.seen-at"}
+                            .with("instant", instant_text(first.instant, language))
+                            .with("event", format_count(*first.instant.event))
+                            .with("confidence", Phrase{.key = "confidence." + std::string(name_of(first.confidence))})
+                            .with("because", first.because);
+    sections.push_back(line(say(when, language)));
+  }
+  for (size_t i = 0; i < std::min(first.evidence.size(), kEvidenceShown); ++i) {
+    sections.push_back(line("- " + say(first.evidence[i].text, language)));
+  }
+  // Which setting helps is known after the replays, and printed then.
+  if (!first.changes.empty() && first.changes.front().remedy != "allocator-setting") {
+    const Change& change = first.changes.front();
+    std::string text = say(Phrase{.key = "finding.change"}.with("text", {change.text}), language);
+    if (change.predicted) text += effect_text(*change.predicted, language);
+    sections.push_back(line(std::move(text), Style::green));
+  }
+  // What else may be behind it; what is true of each failure is the sentence that follows.
+  size_t told = 0;
+  for (size_t i = 1; i < findings.size() && told < kOthersShown; ++i) {
+    const Finding& other = findings[i];
+    if (other.confidence == Confidence::low || is_plain_cause(other.id)) continue;
+    sections.push_back(line(say(Phrase{.key = "finding.also"}.with("claim", other.claim), language)));
+    told += 1;
+  }
+  return sections;
+}
+
+std::vector<Section> log_finding_sections(const Finding& finding, size_t most_changes, Language language) {
+  std::vector<Section> sections;
+  sections.push_back(Section{.body = Sentence{.text = say(finding.claim, language), .style = Style::bold}});
+  if (!finding.because.empty()) {
+    sections.push_back(joined({.text = say(Phrase{.key = "text.because"}.with("because", finding.because), language)}));
+  }
+  if (!finding.surer.empty()) {
+    sections.push_back(joined({.text = say(Phrase{.key = "text.surer"}.with("surer", finding.surer), language)}));
+  }
+  if (!finding.claims.empty()) {
+    List claims{.title = say("text.claims", language), .entries = {}};
+    for (const std::string& claim : finding.claims) claims.entries.push_back(claim_text(claim, language));
+    sections.push_back(Section{.body = std::move(claims)});
+  }
+  if (finding.changes.empty()) return sections;
+  sections.push_back(Section{.body = Sentence{.text = say("text.changes", language), .style = Style::bold}});
+  for (size_t i = 0; i < std::min(most_changes, finding.changes.size()); ++i) {
+    const Change& change = finding.changes[i];
+    const Phrase numbered =
+        Phrase{.key = "text.change"}.with("number", std::to_string(i + 1)).with("text", change.text);
+    sections.push_back(joined({.text = say(numbered, language), .indent_columns = 2}));
+    if (std::vector<std::string> lines = pasted_lines(change); !lines.empty()) {
+      sections.push_back(
+          Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}, .joined = true});
+    }
+  }
+  return sections;
+}
+
+Json findings_json(const std::vector<Finding>& findings) {
+  Json all = Json::array();
+  for (const Finding& finding : findings) {
+    Json entry = {{"id", finding.id},
+                  {"claim", say(finding.claim, Language::english)},
+                  {"bytes", or_null(finding.bytes)},
+                  {"confidence", std::string(name_of(finding.confidence))},
+                  {"because", text_or_null(finding.because)},
+                  {"surer", text_or_null(finding.surer)},
+                  {"instant",
+                   {{"event", or_null(finding.instant.event)},
+                    {"failed", finding.instant.failed},
+                    {"phase", std::string(name_of(finding.instant.phase))},
+                    {"step", or_null(finding.instant.step)},
+                    {"text", instant_text(finding.instant, Language::english)}}}};
+    entry["evidence"] = Json::array();
+    for (const FindingEvidence& evidence : finding.evidence) {
+      entry["evidence"].push_back({{"text", say(evidence.text, Language::english)},
+                                   {"event", or_null(evidence.event)},
+                                   {"site", evidence.site.empty() ? Json(nullptr) : Json(evidence.site)},
+                                   {"bytes", or_null(evidence.bytes)},
+                                   {"log_line", or_null(evidence.log_line)}});
+    }
+    entry["change"] = nullptr;
+    entry["predicted"] = nullptr;
+    entry["changes"] = Json::array();
+    for (const Change& change : finding.changes) entry["changes"].push_back(change_json(change));
+    if (!finding.changes.empty()) {
+      entry["change"] = entry["changes"].front();
+      entry["change"].erase("predicted");
+      entry["predicted"] = entry["changes"].front()["predicted"];
+    }
+    entry["claims"] = finding.claims;
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+}  // namespace oomscope
