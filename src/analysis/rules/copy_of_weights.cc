@@ -36,7 +36,7 @@ bool is_copy_frame(const StackTraits& traits) {
 // Blocks of one stack outside of modules, all of parameters' sizes.
 class CloneFinder {
  public:
-  CloneFinder(const RunFacts& run, const Weights& weights) : run_(run) {
+  CloneFinder(const RunFacts& run, const Weights& weights) {
     std::unordered_set<uint32_t> others;  // stacks with a block that is no parameter's size
     for (uint32_t id : run.live) {
       const Allocation& allocation = run.timeline().allocations[id];
@@ -55,7 +55,6 @@ class CloneFinder {
   [[nodiscard]] bool is_clone(StackId stack) const { return clones_.count(static_cast<uint32_t>(stack)) != 0; }
 
  private:
-  const RunFacts& run_;
   std::unordered_set<uint32_t> clones_;
 };
 
