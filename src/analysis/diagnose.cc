@@ -77,9 +77,9 @@ class Diagnostician {
     replay.run(std::min<uint32_t>(instant.event + 1, static_cast<uint32_t>(trace().size_events())));
     CachingAllocator& allocator = replay.allocator();
     const Stats& stats = allocator.stats();
-    instant.requested_bytes = stats.requested_bytes.all.current;
-    instant.allocated_bytes = stats.allocated_bytes.all.current;
-    instant.active_bytes = stats.active_bytes.all.current;
+    instant.requested_bytes = stats.requested_bytes.all().current;
+    instant.allocated_bytes = stats.allocated_bytes.all().current;
+    instant.active_bytes = stats.active_bytes.all().current;
     instant.reserved_bytes = allocator.reserved_bytes();
     if (instant.event < trace().size_events()) instant.stack = trace().stack[instant.event];
     PoolId pool;
@@ -103,7 +103,7 @@ class Diagnostician {
     out_.free_space = free_space_for(allocator, std::max<int64_t>(instant.request_bytes, kSmallSize + 1), stream, pool);
     if (failed) out_.free_space = free_space_for(allocator, instant.request_bytes, stream, pool);
     // Also what was freed but still waits for other streams is counted as live: no allocator may reuse it either.
-    out_.floor_bytes = std::max(stats.requested_bytes.all.peak, instant.requested_bytes + instant.request_bytes);
+    out_.floor_bytes = std::max(stats.requested_bytes.all().peak, instant.requested_bytes + instant.request_bytes);
     if (!failed) out_.floor_bytes = whole.peak_requested().bytes;
     decide_kind();
     fill_balance(live);
