@@ -228,7 +228,9 @@ Result<Invocation> parse_arguments(const std::vector<std::string>& arguments, co
   }
   const std::string first = arguments.empty() ? "" : arguments.front();
   if (first == "--version" || first == "-V") {
-    invocation.text = "oomscope " + context.version + "\n";
+    const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+    invocation.text = json ? "{\n  \"schema\": \"oomscope.version/1\",\n  \"version\": \"" + context.version + "\"\n}\n"
+                           : "oomscope " + context.version + "\n";
     return invocation;
   }
   if (first == "--help" || first == "-h" || first == "help") {
@@ -251,10 +253,10 @@ std::string overview(const std::vector<Command>& commands) {
         "                                                  (or paste: oomscope why)\n"
         "  a snapshot (torch.cuda.memory._dump_snapshot)   oomscope why oom.pickle\n"
         "  a folder with the snapshots of all ranks        oomscope why ranks/\n"
-        "  no snapshot yet: before training, in Python\n"
-        "      torch.cuda.memory._record_memory_history()\n"
-        "    and after the failure\n"
-        "      torch.cuda.memory._dump_snapshot(\"oom.pickle\")\n";
+        "  no snapshot yet: these lines in the job, before training\n"
+        "      torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n"
+        "      torch._C._cuda_attach_out_of_memory_observer(\n"
+        "          lambda *_: torch.cuda.memory._dump_snapshot(\"oom_snapshot.pickle\"))\n";
   }
   std::string experts;
   for (std::string_view name : {"show", "replay", "verify", "diff"}) {
