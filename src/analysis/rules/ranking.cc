@@ -53,6 +53,8 @@ std::vector<Finding> find_findings(const CaseFacts& facts) {
     std::vector<Finding> found = cause.find(facts);
     std::move(found.begin(), found.end(), std::back_inserter(findings));
   }
+  // Nothing explains a failure by holding nothing.
+  std::erase_if(findings, [](const Finding& finding) { return finding.instant.failed && finding.bytes == 0; });
   for (Finding& finding : findings) {
     const CauseGuide* guide = find_cause_guide(finding.id);
     // Of a log, the rule knows which of them its figures contradict.
