@@ -18,6 +18,7 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
   finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
   finding.because = because("no-failure");
+  if (run.sums.at[largest] == 0) return {finding};
   add_evidence(finding,
                Phrase{.key = "cause.evidence.largest"}
                    .with("category", {Phrase{.key = "category." + std::string(name_of(category))}})
@@ -28,12 +29,16 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
       if (run.structure.trains) {
         add_changes(finding, run, {"checkpointing", "mixed-precision", "gradient-accumulation", "smaller-batch"});
       } else {
-        add_changes(finding, run, {"no-grad", "smaller-batch"});
+        if (run.pass != kNoPass && run.kept_graph(run.pass)) add_changes(finding, run, {"no-grad"});
+        add_changes(finding, run, {"smaller-batch"});
       }
       break;
     case Category::logits: add_changes(finding, run, {"chunked-loss", "mixed-precision", "smaller-batch"}); break;
     case Category::optimizer_state: add_changes(finding, run, {"lighter-optimizer", "sharding", "offload"}); break;
-    case Category::parameter: add_changes(finding, run, {"quantised-loading", "sharding", "offload"}); break;
+    case Category::parameter:
+      if (!run.structure.trains) add_changes(finding, run, {"quantised-loading"});
+      add_changes(finding, run, {"sharding", "offload"});
+      break;
     case Category::gradient: add_changes(finding, run, {"set-to-none", "sharding"}); break;
     case Category::temporary:
       if (run.phase == Phase::optimizer_step) add_changes(finding, run, {"fused-optimizer"});

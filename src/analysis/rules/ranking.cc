@@ -35,6 +35,23 @@ constexpr std::array<std::string_view, 23> kOrder = {"exception-holds-tensors",
                                                      "capacity",
                                                      "none"};
 
+// What another finding explains is no finding of its own: a kept graph is kept without a backward too, and attention
+// over more tokens makes the first requests of a pass larger.
+struct Symptom {
+  std::string_view id;
+  std::string_view cause;
+};
+constexpr std::array<Symptom, 2> kSymptoms = {
+    {{"grad-in-evaluation", "graph-kept"}, {"larger-batch", "attention-matrix"}}};
+
+bool is_explained(const Finding& finding, const std::vector<Finding>& findings) {
+  return std::any_of(kSymptoms.begin(), kSymptoms.end(), [&](const Symptom& symptom) {
+    return symptom.id == finding.id && std::any_of(findings.begin(), findings.end(), [&](const Finding& other) {
+             return other.id == symptom.cause && other.confidence != Confidence::low;
+           });
+  });
+}
+
 size_t rank_of(std::string_view id) {
   return static_cast<size_t>(std::find(kOrder.begin(), kOrder.end(), id) - kOrder.begin());
 }
@@ -53,6 +70,10 @@ std::vector<Finding> find_findings(const CaseFacts& facts) {
     std::vector<Finding> found = cause.find(facts);
     std::move(found.begin(), found.end(), std::back_inserter(findings));
   }
+  // Nothing explains a failure by holding nothing.
+  std::erase_if(findings, [](const Finding& finding) { return finding.instant.failed && finding.bytes == 0; });
+  const std::vector<Finding> all = findings;
+  std::erase_if(findings, [&](const Finding& finding) { return is_explained(finding, all); });
   for (Finding& finding : findings) {
     const CauseGuide* guide = find_cause_guide(finding.id);
     // Of a log, the rule knows which of them its figures contradict.
