@@ -140,10 +140,10 @@ std::vector<const SweepRun*> proposals(const Diagnosis& diagnosis, const Changes
     if (!outcome.completed || !changes.accepted[i]) continue;
     const bool helps = must_fit || outcome.peak_reserved < reserved_to_beat(diagnosis, changes);
     if (!helps || run.settings == diagnosis.verification->config.settings) continue;
-    // The same result by a longer line is no proposal.
+    // The same result, or a worse one, by a longer line is no proposal.
     const bool repeats = std::any_of(list.begin(), list.end(), [&](const SweepRun* other) {
-      return other->outcome.main.peak_reserved == outcome.peak_reserved &&
-             run.conf.find(other->conf) != std::string::npos;
+      const bool is_same = other->outcome.main.peak_reserved == outcome.peak_reserved;
+      return (is_same || !other->conf.empty()) && run.conf.find(other->conf) != std::string::npos;
     });
     if (!repeats) list.push_back(&run);
   }

@@ -64,6 +64,8 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   Changes changes;
   if (!arguments.no_sweep) {
     OOM_TRY(changes, find_changes(diagnosis, why));
+  } else if (!rules) {
+    changes.rules = rules_not_told_apart(*diagnosis.verification);
   }
   for (Section& section : changes_sections(diagnosis, changes, findings, path, arguments.language)) {
     output.add(std::move(section));
