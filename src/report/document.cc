@@ -112,6 +112,24 @@ std::string render(const Sentence& sentence, const TerminalOptions& options) {
   return prose(sentence.text, sentence.style, sentence.indent_columns, options);
 }
 
+// A row on as many lines as its longest cell that wraps needs.
+std::string row_lines(const Table& table, const Layout& layout, const Row& row, const TerminalOptions& options) {
+  std::vector<Row> lines{row};
+  for (size_t i = 0; i < layout.shown.size(); ++i) {
+    const size_t column = layout.shown[i];
+    if (!table.columns[column].wraps || column >= row.cells.size()) continue;
+    const std::vector<std::string> parts = wrap(row.cells[column], layout.widths[i]);
+    for (size_t k = 0; k < parts.size(); ++k) {
+      if (k == lines.size())
+        lines.push_back(Row{.cells = std::vector<std::string>(row.cells.size()), .style = row.style});
+      lines[k].cells[column] = parts[k];
+    }
+  }
+  std::string text;
+  for (const Row& line : lines) text += table_line(table, layout, line, options);
+  return text;
+}
+
 std::string render(const Table& table, const TerminalOptions& options) {
   const Layout layout = lay_out(table, options.width_columns);
   std::string text = title_line(table.title, options);
@@ -122,7 +140,7 @@ std::string render(const Table& table, const TerminalOptions& options) {
     has_header |= !column.header.empty();
   }
   if (has_header) text += table_line(table, layout, header, options);
-  for (const Row& row : table.rows) text += table_line(table, layout, row, options);
+  for (const Row& row : table.rows) text += row_lines(table, layout, row, options);
   if (table.total) {
     const int width = std::max(0, total_width(layout) - kTableIndent);
     text += indent(kTableIndent) + styled(std::string(static_cast<size_t>(width), '-'), Style::dim, options) + "\n";

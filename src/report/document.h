@@ -30,6 +30,7 @@ struct Column {
   std::string header;
   Align align = Align::left;
   bool may_shrink = false;  // cut to what is left of the width
+  bool wraps = false;       // and goes on below instead of being cut
   Keep keep = Keep::head;   // which end survives when cut
   bool may_drop = false;    // left out where even shrinking is not enough, the rightmost first
 };

@@ -27,7 +27,9 @@ Section joined(Section section) {
 // Rows that hardly matter become one, so that the balance stays on the first screen; --json has them all.
 Table balance_table(const Diagnosis& diagnosis, Language language) {
   Table table{.title = "",
-              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_shrink = true}},
+              .columns = {{.header = ""},
+                          {.header = "", .align = Align::right},
+                          {.header = "", .may_shrink = true, .wraps = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -140,7 +142,9 @@ std::string next_line(const Diagnosis& diagnosis, const std::string& path, Langu
 
 Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Language language) {
   Table table{.title = why_word("bounds", language),
-              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_shrink = true}},
+              .columns = {{.header = ""},
+                          {.header = "", .align = Align::right},
+                          {.header = "", .may_shrink = true, .wraps = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -169,7 +173,7 @@ Section verdict_section(const Changes& changes, Language language) {
               .columns = {{.header = why_word("column-event", language), .align = Align::right},
                           {.header = why_word("column-verdict", language)},
                           {.header = why_word("column-by", language), .align = Align::right},
-                          {.header = why_word("column-proof", language), .may_shrink = true}},
+                          {.header = why_word("column-proof", language), .may_shrink = true, .wraps = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};

@@ -9,10 +9,8 @@ std::vector<Finding> find_log_fragmentation(const CaseFacts& facts) {
   Finding finding = log_finding(text, "fragmentation",
                                 {size_value("tried", text.card.tried), size_value("unused", text.card.unused),
                                  size_value("free", text.card.free)});
-  if (!text.around.expandable_segments) add_changes(text, {"allocator-setting"}, finding);
-  add_changes(text, {"release-cache"}, finding);
+  add_changes(text, {"allocator-setting", "static-shapes", "reuse-buffers"}, finding);
   for (std::string_view remedy : remedies_of_phase(text)) add_changes(text, {remedy}, finding);
-  add_changes(text, {"static-shapes", "reuse-buffers"}, finding);
   return {finding};
 }
 
