@@ -69,7 +69,8 @@ struct RunFacts {
   const Changes* changes = nullptr;      // replays under other settings; empty while they are not done
   Structure structure;
   std::vector<AllocationCategory> categories;
-  CategorySums sums;  // at the instant
+  CategorySums sums;                      // at the instant
+  std::optional<int> compute_capability;  // of the card, where the user or a log names it
 
   uint32_t basis = 0;                  // the failure; where nothing failed, the end of work
   std::vector<uint32_t> live;          // allocations live at the basis, in order of birth

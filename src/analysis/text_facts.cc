@@ -235,6 +235,18 @@ void collect_figures(std::span<const TextEvidence> logs, TextFacts& facts) {
   }
 }
 
+// Whom the kernel ended, and by whose limit, where the failure is one of the host's memory.
+void find_victim(std::span<const TextEvidence> logs, TextFacts& facts) {
+  if (facts.kind != Kind::cgroup_or_slurm_limit && facts.kind != Kind::host_oom_killed) return;
+  for (const TextEvidence& log : logs) {
+    for (const TextMessage& message : log.messages) {
+      const bool names = message.id.starts_with("kernel.") && message.pid && !message.what.empty();
+      if (names && facts.victim == nullptr) facts.victim = &message;
+      if (message.id == "kernel.constraint-memcg" && facts.cgroup.empty()) facts.cgroup = message.what;
+    }
+  }
+}
+
 // ---- the balance
 // -----------------------------------------------------------------------------------------------------
 
@@ -261,7 +273,14 @@ void fill_balance(TextFacts& facts) {
     for (int64_t each : card.others) others += each;
     add_row(facts, "others", others, "message", true);
   }
-  add_row(facts, "free", *card.free, "message", true);
+  const bool is_limited = card.limit && *card.limit < *card.total;
+  const int64_t left = is_limited ? std::clamp<int64_t>(*card.limit - *card.reserved, 0, *card.free) : *card.free;
+  if (is_limited) {
+    add_row(facts, "left-by-limit", left, "limit");
+    add_row(facts, "free-beyond-limit", *card.free - left, "message", true);
+  } else {
+    add_row(facts, "free", *card.free, "message", true);
+  }
   const int64_t rest = *card.total - facts.balance_total_bytes;
   if (rest != 0)
     add_row(facts, "not-accounted", rest, rest < 0 ? "contradiction" : card.own ? "rest" : "rest-with-context", true);
@@ -310,12 +329,15 @@ void find_ranks(std::span<const TextEvidence> logs, TextFacts& facts) {
   }
   const bool have_times = std::all_of(facts.ranks.begin(), facts.ranks.end(),
                                       [](const RankFailure& each) { return each.message->time_seconds.has_value(); });
-  facts.order_is_known = have_times || logs.size() == 1;
   std::stable_sort(facts.ranks.begin(), facts.ranks.end(), [&](const RankFailure& a, const RankFailure& b) {
     if (have_times && *a.message->time_seconds != *b.message->time_seconds)
       return *a.message->time_seconds < *b.message->time_seconds;
     return a.log == b.log && a.message->offset_bytes < b.message->offset_bytes;
   });
+  // Of two with one stamp neither is known to be first.
+  const bool is_tie = have_times && facts.ranks.size() > 1 &&
+                      *facts.ranks[0].message->time_seconds == *facts.ranks[1].message->time_seconds;
+  facts.order_is_known = logs.size() == 1 || (have_times && !is_tie);
 }
 
 // ---- growth
@@ -329,7 +351,8 @@ void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
     bool falls = false;
     for (const TextMessage& message : log.messages) {
       const std::optional<double>& bytes = message.figures[Figure::allocated];
-      if (!bytes || (facts.failure != nullptr && message.rank != facts.failure->rank)) continue;
+      const bool is_peak = message.family == Family::note && !message.what.empty();  // which cannot fall
+      if (!bytes || is_peak || (facts.failure != nullptr && message.rank != facts.failure->rank)) continue;
       falls |= !values.empty() && *bytes < values.back();
       if (values.empty() || *bytes > values.back()) values.push_back(*bytes);
     }
@@ -343,12 +366,16 @@ void merge_surroundings(const Surroundings& from, Surroundings& to) {
   if (to.torch_version.empty()) to.torch_version = from.torch_version;
   if (to.cuda_version.empty()) to.cuda_version = from.cuda_version;
   if (to.gpus.empty()) to.gpus = from.gpus;
+  if (to.gpu_name.empty()) to.gpu_name = from.gpu_name;
   if (to.gpu_processes.empty()) to.gpu_processes = from.gpu_processes;
   if (!to.host_total_bytes) to.host_total_bytes = from.host_total_bytes;
   if (!to.host_available_bytes) to.host_available_bytes = from.host_available_bytes;
   if (!to.shm_total_bytes) to.shm_total_bytes = from.shm_total_bytes;
   if (!to.shm_used_bytes) to.shm_used_bytes = from.shm_used_bytes;
   if (!to.num_workers) to.num_workers = from.num_workers;
+  if (!to.prefetch_factor) to.prefetch_factor = from.prefetch_factor;
+  if (!to.batch_size) to.batch_size = from.batch_size;
+  if (!to.pin_memory) to.pin_memory = from.pin_memory;
   if (to.framework.empty()) to.framework = from.framework;
   to.is_windows |= from.is_windows;
   to.is_wsl |= from.is_wsl;
@@ -393,8 +420,24 @@ void fill_caveats(TextFacts& facts) {
       case Contradiction::fraction_omitted: add_caveat(facts, "text-fraction-omitted"); break;
     }
   }
+  if (facts.around.expandable_segments && facts.failure != nullptr && facts.failure->hint == "expandable_segments:True")
+    add_caveat(facts, "text-hint-is-followed");
   for (const TextEvidence* log : facts.logs)
     facts.caveats.insert(facts.caveats.end(), log->caveats.begin(), log->caveats.end());
+}
+
+// Messages of one family; lines that tell of one failure in two wordings ("THCudaCheck FAIL ...", then the exception)
+// stand beside each other and count once.
+int64_t count_failures(const TextEvidence& log, Family family) {
+  int64_t count = 0;
+  const TextMessage* before = nullptr;
+  for (const TextMessage& message : log.messages) {
+    if (message.family != family) continue;
+    const bool is_same = before != nullptr && message.line - before->line <= 1 && message.id != before->id;
+    count += is_same ? 0 : 1;
+    before = &message;
+  }
+  return count;
 }
 
 // A summary alone: it counts failures and says no more of them.
@@ -435,16 +478,13 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
     facts.kind = decision.kind;
     facts.also = decision.also;
     facts.confidence = decision.confidence;
-    for (const TextEvidence& log : logs) {
-      facts.failures += std::count_if(log.messages.begin(), log.messages.end(), [&](const TextMessage& message) {
-        return message.family == facts.failure->family;
-      });
-    }
+    for (const TextEvidence& log : logs) facts.failures += count_failures(log, facts.failure->family);
     fill_balance(facts);
   } else {
     use_summary(facts);
   }
   collect_figures(logs, facts);
+  find_victim(logs, facts);
   find_ranks(logs, facts);
   find_growth(logs, facts);
   if (!facts.allocated_over_time.empty() && facts.kind != Kind::no_failure) facts.also.push_back(Kind::leak_suspected);

@@ -45,6 +45,8 @@ struct TextFacts {
   std::vector<RankFailure> ranks;  // in the order of their failures, as far as that is known
   bool order_is_known = false;
   std::vector<double> allocated_over_time;  // of messages and of printed figures, where they rise
+  const TextMessage* victim = nullptr;      // the kernel's line that names the process it ended, or null
+  std::string cgroup;                       // whose limit it was, as the kernel names it
   int64_t failures = 0;                     // messages of the failure's family
   Caveats caveats;
 };

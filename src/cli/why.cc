@@ -2,6 +2,7 @@
 #include "analysis/rules/ranking.h"
 #include "analysis/run_facts.h"
 #include "analysis/text_facts.h"
+#include "base/bytes_text.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
@@ -55,7 +56,8 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
   OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, why));
-  const RunFacts facts = find_run_facts(snapshot, diagnosis);
+  RunFacts facts = find_run_facts(snapshot, diagnosis);
+  if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
   std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
   if (!arguments.no_sweep) try_first_change(findings, diagnosis);
   for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
@@ -73,6 +75,23 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   output.payload() = why_payload(diagnosis, changes, findings, path);
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return diagnosis.kind;
+}
+
+// What the message says of the limit and the card holds for the recording of the same failure too; what the user says
+// goes first. Figures of another card contradict the recording, and are left aside with a caveat.
+Result<Kind> explain_with_log(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
+                              TextFacts& facts, Output& output) {
+  WhyArguments told = arguments;
+  const bool has_figures = facts.failure != nullptr && facts.failure->family == Family::allocator;
+  if (has_figures && !told.cap_bytes) told.cap_bytes = facts.card.limit;
+  if (!has_figures || told.gpu || !facts.card.total) return explain_snapshot(path, snapshot, told, output);
+  told.gpu = GpuMemory{
+      .name = facts.around.gpu_name, .total_bytes = *facts.card.total, .source = GpuMemorySource::reported, .note = ""};
+  Result<Kind> kind = explain_snapshot(path, snapshot, told, output);
+  if (kind || kind.error().code != "gpu-too-small") return kind;
+  facts.caveats.push_back(
+      Caveat{"text-of-another-card", {{"total", format_bytes(*facts.card.total)}}, CaveatSource::model});
+  return explain_snapshot(path, snapshot, arguments, output);
 }
 
 Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
@@ -101,8 +120,8 @@ Result<int> run_explain(const WhyArguments& arguments, Output& output) {
 }
 
 void explain_logs(const TextFacts& facts, const std::vector<Finding>& findings, const WhyArguments& arguments,
-                  Output& output) {
-  for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));
+                  Output& output, Beside beside = Beside::nothing) {
+  for (Section& section : text_sections(facts, findings, arguments.language, beside)) output.add(std::move(section));
   output.payload() = text_payload(facts, findings);
   if (facts.failure == nullptr) output.set_incomplete();
 }
@@ -136,7 +155,7 @@ void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArg
   }
   const bool is_settled = snapshot && *snapshot != Kind::no_failure && !differs;
   explain_logs(facts, is_settled ? std::vector<Finding>{} : find_findings({.run = nullptr, .text = &facts}), arguments,
-               output);
+               output, is_settled ? Beside::same_failure : Beside::other_failure);
   nlohmann::ordered_json log = std::move(output.payload());
   if (log_decides) {
     payload["kind"] = log["kind"];
@@ -145,7 +164,8 @@ void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArg
     payload["also"].push_back(log["kind"]);
   }
   if (snapshot) {
-    if (!log["phase"].is_null()) payload["phase"] = log["phase"];
+    const bool keeps_phase = is_settled && payload.contains("phase") && !payload["phase"].is_null();
+    if (!log["phase"].is_null() && !keeps_phase) payload["phase"] = log["phase"];
     if (!is_settled) payload["also"].insert(payload["also"].end(), log["also"].begin(), log["also"].end());
     for (const char* list : {"findings", "caveats"})
       payload[list].insert(payload[list].end(), log[list].begin(), log[list].end());
@@ -159,12 +179,13 @@ Result<int> run(const Options& options, Output& output) {
   if (arguments.explain) return run_explain(arguments, output);
   OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence));
   TextFacts facts = find_text_facts(given.logs);
+  if (arguments.gpu && !arguments.gpu->name.empty()) facts.around.gpu_name = arguments.gpu->name;
   std::optional<Kind> kind;
   if (given.piped) {
-    OOM_TRY(kind, explain_snapshot("-", *given.piped, arguments, output));
+    OOM_TRY(kind, explain_with_log("-", *given.piped, arguments, facts, output));
   } else if (given.snapshots.size() == 1 && !given.logs.empty() && !is_folder(given.snapshots.front())) {
     OOM_TRY(const Snapshot snapshot, load_snapshot(given.snapshots.front()));
-    OOM_TRY(kind, explain_snapshot(given.snapshots.front(), snapshot, arguments, output));
+    OOM_TRY(kind, explain_with_log(given.snapshots.front(), snapshot, arguments, facts, output));
   } else if (!given.snapshots.empty()) {
     OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
   }

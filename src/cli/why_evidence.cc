@@ -24,10 +24,23 @@ bool ends_like_a_log(std::string_view path) {
   return false;
 }
 
+// A path has a folder or an ending; a sentence has neither, whatever stands in it.
+bool looks_like_path(const std::string& word, const char* marks) {
+  if (ends_like_a_log(word) || is_snapshot_name(word)) return true;
+  return word.find_first_of(" \n") == std::string::npos && word.find_first_of(marks) != std::string::npos;
+}
+
+bool is_there(const std::string& word) { return access(word.c_str(), F_OK) == 0; }
+
 bool is_typed_message(const std::string& word) {
-  const bool has_blank = word.find_first_of(" \n") != std::string::npos;
-  const bool looks_like_file = ends_like_a_log(word) || is_snapshot_name(word);
-  return has_blank && !looks_like_file && access(word.c_str(), F_OK) != 0 && looks_like_message(word);
+  return !is_there(word) && !looks_like_path(word, "/\\") && looks_like_message(word);
+}
+
+Error unknown_words(const std::string& word) {
+  return Error{.code = "not-evidence",
+               .what = "neither a file nor a message that is known",
+               .where = word,
+               .hint = "give the whole log, oomscope why train.log; oomscope why --explain lists what is known"};
 }
 
 Error standard_input_error(const char* what) {
@@ -102,8 +115,10 @@ Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words) {
     } else if (is_folder(word)) {
       OOM_TRY([[maybe_unused]] const Done done, take_folder(word, given));
     } else {
+      if (!is_there(word) && !looks_like_path(word, "./\\")) return unknown_words(word);
       OOM_TRY(const bool is_text, is_text_file(word));
-      if (!is_text) {
+      // What is called a snapshot is read as one: the reader says what it is instead.
+      if (!is_text || is_snapshot_name(word)) {
         given.snapshots.push_back(word);
         continue;
       }

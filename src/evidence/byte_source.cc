@@ -82,8 +82,8 @@ Result<std::unique_ptr<ByteSource>> open_file_source(const std::string& path) {
     int reason = errno;
     if (reason == ENOENT || reason == ENOTDIR) {
       return Error{"file-not-found", "no such file", path,
-                   "check the path; a snapshot is written by "
-                   "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+                   "check the path; a log is what the program printed (python train.py 2>&1 | tee train.log), and a "
+                   "snapshot is written by torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
     }
     return Error{"file-unreadable", std::string("cannot open it: ") + std::strerror(reason), path, ""};
   }

@@ -14,8 +14,11 @@ bool looks_like_text(std::span<const uint8_t> front) {
   if (front.empty()) return false;  // the snapshot reader's message for empty files
   if (front[0] == 0x80 || (front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0)) return false;
   const bool is_utf16 = front.size() >= 2 && (front[0] ^ front[1]) == 1 && front[0] >= 0xFE;
-  const auto controls = std::count_if(front.begin(), front.end(), [](uint8_t byte) { return byte < 8; });
-  if (!is_utf16 && controls * 10 > static_cast<std::ptrdiff_t>(front.size())) return false;
+  // Backspace to carriage return and escape belong to terminals.
+  const auto controls = std::count_if(front.begin(), front.end(), [](uint8_t byte) {
+    return byte < 8 || (byte > 13 && byte < 32 && byte != 27) || byte == 127;
+  });
+  if (!is_utf16 && controls * 20 > static_cast<std::ptrdiff_t>(front.size())) return false;
   return !looks_like_page(front);
 }
 

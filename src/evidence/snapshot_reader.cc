@@ -23,6 +23,10 @@ Error not_a_pickle(std::span<const uint8_t> front, const std::string& name) {
   std::string hint = "write a snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")";
   if (front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0) {
     what = "a zip archive (a checkpoint of torch.save?), not a snapshot";
+  } else if (std::string_view(reinterpret_cast<const char*>(front.data()), front.size())
+                 .starts_with("version https://git-lfs.")) {
+    what = "a pointer of git-lfs, not the file itself";
+    hint = "fetch the file: git lfs pull";
   } else if (std::ranges::none_of(front, [](uint8_t byte) { return byte < 9 || byte >= 0x80; })) {
     what = "text, not a snapshot";
     hint = "a snapshot is written by torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"); for a log: oomscope why";

@@ -5,6 +5,23 @@
 #include "remedies/snippets.h"
 
 namespace oomscope {
+namespace {
+
+// The sum but for the bytes of one batch, which no log prints.
+Phrase count_text(const Circumstances& circumstances) {
+  const int64_t workers = *circumstances.num_workers;
+  const int64_t prefetch = circumstances.prefetch_factor.value_or(2);
+  Phrase samples;
+  if (circumstances.batch_size)
+    samples = Phrase{.key = "remedy.fewer-workers.samples"}.with("count", std::to_string(*circumstances.batch_size));
+  return Phrase{.key = "remedy.fewer-workers.batches"}
+      .with("workers", std::to_string(workers))
+      .with("prefetch", std::to_string(prefetch))
+      .with("batches", std::to_string(workers * prefetch + 1 + 2 * workers))
+      .with("samples", std::move(samples));
+}
+
+}  // namespace
 
 Remedy fewer_workers() {
   return {.id = "fewer-workers",
@@ -22,6 +39,7 @@ Remedy fewer_workers() {
               [](const Circumstances& circumstances) {
                 const std::optional<LoaderMemory> memory = loader_memory(circumstances);
                 const std::optional<int> fit = workers_that_fit(circumstances);
+                if (!memory && circumstances.num_workers) return count_text(circumstances);
                 if (!memory || !fit) return Phrase{.key = "remedy.fewer-workers.text"};
                 return Phrase{.key = "remedy.fewer-workers.sum"}
                     .with("workers", std::to_string(*circumstances.num_workers))

@@ -19,7 +19,12 @@ Remedy fused_attention() {
                                  "from xformers.ops import memory_efficient_attention\nout = "
                                  "memory_efficient_attention(q, k, v)");
               },
-          .saved_bytes = [](const Figures& figures) { return figures.attention_matrix; }};
+          .saved_bytes = [](const Figures& figures) { return figures.attention_matrix; },
+          .text =
+              [](const Circumstances& circumstances) {
+                return Phrase{.key = torch_is_at_least(circumstances, 2, 0) ? "remedy.fused-attention.text"
+                                                                            : "remedy.fused-attention.old"};
+              }};
 }
 
 }  // namespace oomscope

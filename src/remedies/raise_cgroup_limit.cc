@@ -9,11 +9,18 @@ Remedy raise_cgroup_limit() {
           .page = "cgroup-limit",
           .effect = Effect::figures,
           .applies = is_host_case,
-          .snippets = [](const Circumstances&) {
-            return std::vector<Snippet>{
-                {Place::bash, "docker run --memory=64g IMAGE\n# Kubernetes: resources.limits.memory: 64Gi"},
-                {Place::sbatch, "#SBATCH --mem=64G"}};
-          }};
+          .snippets =
+              [](const Circumstances& circumstances) {
+                if (circumstances.is_evicted) return bash("# Kubernetes: resources.requests.memory: 64Gi");
+                return std::vector<Snippet>{
+                    {Place::bash, "docker run --memory=64g IMAGE\n# Kubernetes: resources.limits.memory: 64Gi"},
+                    {Place::sbatch, "#SBATCH --mem=64G"}};
+              },
+          .text =
+              [](const Circumstances& circumstances) {
+                return Phrase{.key = circumstances.is_evicted ? "remedy.raise-cgroup-limit.evicted"
+                                                              : "remedy.raise-cgroup-limit.text"};
+              }};
 }
 
 }  // namespace oomscope

@@ -58,12 +58,14 @@ struct Circumstances {
   std::string settings = {};   // the allocator settings to propose; empty: the usual ones
   std::optional<int> num_workers = {};
   std::optional<int> prefetch_factor = {};  // batches a worker holds ready; torch's default is 2
+  std::optional<int> batch_size = {};       // samples of one batch
   std::optional<int> ranks_on_host = {};
   std::optional<bool> pin_memory = {};
   std::optional<int> visible_devices = {};
   bool is_notebook = false;
   bool is_container = false;
   bool is_slurm = false;
+  bool is_evicted = false;  // a pod, for its node's sake
   bool is_windows = false;
   bool is_rocm = false;
   Figures figures = {};

@@ -11,7 +11,9 @@ Remedy sharded_saving() {
       .effect = Effect::transform,
       .applies =
           [](const Circumstances& circumstances) {
-            return is_gpu_case(circumstances) && is_among(circumstances.phase, {Phase::saving, Phase::between_steps});
+            const bool gathers_on_host = is_host_case(circumstances) && circumstances.phase == Phase::saving;
+            return gathers_on_host ||
+                   (is_gpu_case(circumstances) && is_among(circumstances.phase, {Phase::saving, Phase::between_steps}));
           },
       .snippets =
           [](const Circumstances& circumstances) {

@@ -78,6 +78,11 @@ void add_heading(Document& document, std::string_view id, std::string text) {
   add_sentence(document, std::string(id), Style::dim, 0, true);
 }
 
+// The remedy's text without a case: what a placeholder would name is what the usual case names.
+std::string remedy_text(const Remedy& remedy, Language language) {
+  return say(change_of(remedy, Circumstances{}).text, language);
+}
+
 Document explain_cause(const CauseGuide& guide, Language language) {
   Document document;
   const auto part = [&](std::string_view name) { return word_of("explain", guide.id, name, language); };
@@ -87,7 +92,7 @@ Document explain_cause(const CauseGuide& guide, Language language) {
   add_part(document, label("why", language), part("why"));
   List changes{.title = label("do", language), .entries = {}};
   for (std::string_view id : guide.remedies) {
-    changes.entries.push_back(std::string(id) + ": " + word_of("remedy", id, "text", language));
+    changes.entries.push_back(std::string(id) + ": " + remedy_text(*find_remedy(id), language));
   }
   document.sections.push_back({.body = std::move(changes)});
   add_part(document, label("not", language), part("not"));
@@ -100,11 +105,6 @@ Document explain_cause(const CauseGuide& guide, Language language) {
   add_sentence(document, filled("page", "page", shown_page(page_of(guide.id), language), language), Style::dim, 0,
                false);
   return document;
-}
-
-// The remedy's text without a case: what a placeholder would name is what the usual case names.
-std::string remedy_text(const Remedy& remedy, Language language) {
-  return say(change_of(remedy, Circumstances{}).text, language);
 }
 
 Document explain_remedy(const Remedy& remedy, Language language) {

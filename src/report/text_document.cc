@@ -1,6 +1,7 @@
 #include "report/text_document.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/bytes_text.h"
@@ -32,6 +33,28 @@ std::string who_text(const TextFacts& facts, const RankFailure& failure, Languag
   return facts.logs[failure.log]->name;
 }
 
+// Who was ended, how much it held and which limit it was, as far as the lines of the host tell.
+Phrase host_figures(const TextFacts& facts) {
+  if (facts.kind != Kind::cgroup_or_slurm_limit && facts.kind != Kind::host_oom_killed) return {};
+  const auto text = [](const std::optional<double>& bytes) { return format_bytes(static_cast<int64_t>(*bytes)); };
+  std::vector<Phrase> parts;
+  if (facts.numbers[Figure::limit])
+    parts.push_back(Phrase{.key = "text.figure-limit"}.with("bytes", text(facts.numbers[Figure::limit])));
+  if (facts.numbers[Figure::used] && facts.numbers[Figure::total]) {
+    parts.push_back(Phrase{.key = "text.figure-host"}
+                        .with("used", text(facts.numbers[Figure::used]))
+                        .with("total", text(facts.numbers[Figure::total])));
+  }
+  if (facts.victim != nullptr && facts.victim->figures[Figure::anon_rss]) {
+    parts.push_back(Phrase{.key = "text.figure-victim"}
+                        .with("what", facts.victim->what)
+                        .with("pid", std::to_string(facts.victim->pid.value_or(0)))
+                        .with("bytes", text(facts.victim->figures[Figure::anon_rss])));
+  }
+  if (parts.empty()) return {};
+  return Phrase{.key = "text.figures"}.with("parts", std::move(parts));
+}
+
 Phrase headline(const TextFacts& facts) {
   Phrase where;
   Phrase phase;
@@ -42,7 +65,8 @@ Phrase headline(const TextFacts& facts) {
   return Phrase{.key = "text.headline"}
       .with("what", Phrase{.key = "text.is-" + std::string(name_of(facts.kind))})
       .with("where", std::move(where))
-      .with("phase", std::move(phase));
+      .with("phase", std::move(phase))
+      .with("figures", host_figures(facts));
 }
 
 Phrase confidence_line(const TextFacts& facts) {
@@ -59,7 +83,9 @@ Phrase confidence_line(const TextFacts& facts) {
 
 Table balance_table(const TextFacts& facts, Language language) {
   Table table{.title = "",
-              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_shrink = true}},
+              .columns = {{.header = ""},
+                          {.header = "", .align = Align::right},
+                          {.header = "", .may_wrap = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -87,6 +113,13 @@ std::optional<RankFailure> odd_one_out(const TextFacts& facts) {
   return std::nullopt;
 }
 
+// A rank that only lost the others is told apart from those that failed themselves.
+std::string rank_kind(const TextFacts& facts, const RankFailure& rank, Language language) {
+  const auto only_waited = [](const RankFailure& each) { return each.message->family == Family::collective; };
+  const bool is_consequence = only_waited(rank) && !std::all_of(facts.ranks.begin(), facts.ranks.end(), only_waited);
+  return say(is_consequence ? "text.consequence" : "text.kind-" + std::string(name_of(rank.kind)), language);
+}
+
 void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& sections) {
   if (facts.ranks.size() < 2) return;
   const auto strongest = std::max_element(
@@ -107,9 +140,8 @@ void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& 
               .note = ""};
   for (size_t i = 0; i < std::min(facts.ranks.size(), kRanksShown); ++i) {
     const RankFailure& each = facts.ranks[i];
-    table.rows.push_back(
-        Row{.cells = {who_text(facts, each, language), format_count(each.message->line),
-                      say("text.kind-" + std::string(name_of(each.kind)), language), each.message->excerpt}});
+    table.rows.push_back(Row{.cells = {who_text(facts, each, language), format_count(each.message->line),
+                                       rank_kind(facts, each, language), each.message->excerpt}});
   }
   if (facts.ranks.size() > kRanksShown) {
     const Phrase others =
@@ -126,25 +158,72 @@ void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& 
   }
 }
 
+bool failed_on_gpu(const TextFacts& facts) {
+  return facts.failure != nullptr &&
+         (facts.failure->family == Family::allocator || facts.failure->family == Family::bare_gpu);
+}
+
+// "1.12.1" is at least 2.1? An unknown release counts as a current one.
+bool torch_is_at_least(const std::string& version, int major, int minor) {
+  int first = 0;
+  int second = 0;
+  const char* end = version.data() + version.size();
+  const std::from_chars_result read = std::from_chars(version.data(), end, first);
+  if (read.ec != std::errc{}) return true;
+  if (read.ptr != end && *read.ptr == '.') std::from_chars(read.ptr + 1, end, second);
+  return std::pair(first, second) >= std::pair(major, minor);
+}
+
+// A release that records no history still prints its counters.
+std::vector<std::string> gpu_proof_lines(const TextFacts& facts) {
+  std::string version = facts.around.torch_version;
+  if (version.empty() && facts.failure != nullptr && !facts.failure->vintage.starts_with("1.0 on"))
+    version = facts.failure->vintage.substr(0, facts.failure->vintage.find_first_not_of("0123456789."));
+  if (!torch_is_at_least(version, 2, 0))
+    return {"print(torch.cuda.memory_summary())                         # at the end of each step"};
+  const bool is_new = torch_is_at_least(version, 2, 1);  // 2.0 records one event unless told otherwise
+  const std::string arguments = is_new ? "" : "True, trace_alloc_max_entries=100000, trace_alloc_record_context=True";
+  return {"torch.cuda.memory._record_memory_history(" + arguments + ")                # before the first step",
+          "torch.cuda.memory._dump_snapshot(\"oom.pickle\")            # where the error is caught; then: oomscope "
+          "why oom.pickle"};
+}
+
+std::vector<std::string> backend_proof_lines(std::string_view id) {
+  if (id.starts_with("mps"))
+    return {
+        "print(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())  # at the end of each step"};
+  if (id.starts_with("xpu")) return {"print(torch.xpu.memory_summary())  # at the end of each step"};
+  return {};
+}
+
+// Of a failure that is none of memory: what else shows it.
+std::vector<std::string> other_proof_lines(const TextMessage& failure) {
+  if (failure.family == Family::disk) return {"df -h .", "quota -s"};
+  const bool on_device = failure.family == Family::device && failure.id != "triton.shared";
+  if (on_device) return {"CUDA_LAUNCH_BLOCKING=1 python train.py"};
+  return {};
+}
+
 // What would show it beyond doubt, in lines to paste.
 std::vector<std::string> proof_lines(const TextFacts& facts) {
+  const std::string_view id = facts.failure == nullptr ? std::string_view{} : facts.failure->id;
+  if (id == "mmap.count") return {"cat /proc/sys/vm/max_map_count", "wc -l /proc/PID/maps     # near the failure"};
   switch (facts.kind) {
     case Kind::gpu_oom:
     case Kind::gpu_oom_capacity:
     case Kind::gpu_oom_fragmentation:
     case Kind::gpu_oom_other_process:
     case Kind::gpu_oom_first_alloc_or_context:
-    case Kind::leak_suspected:
-      return {"torch.cuda.memory._record_memory_history()                # before the first step",
-              "torch.cuda.memory._dump_snapshot(\"oom.pickle\")            # where the error is caught; then: oomscope "
-              "why oom.pickle"};
+    case Kind::leak_suspected: return gpu_proof_lines(facts);
     case Kind::gpu_lib_alloc_failed:
       return {"CUDA_LAUNCH_BLOCKING=1 python train.py",
               "nvidia-smi --query-gpu=memory.used,memory.free --format=csv -l 1"};
-    case Kind::other_backend_oom: return {};
+    case Kind::other_backend_oom: return backend_proof_lines(id);
     case Kind::host_oom_killed:
     case Kind::host_alloc_failed:
     case Kind::dataloader_worker_killed:
+      if (facts.around.is_windows) return {"Get-Counter '\\Memory\\Available MBytes' -Continuous   # beside the job"};
+      if (facts.victim != nullptr) return {"free -m -s 1 > memory.log &     # beside the job"};
       return {"free -m -s 1 > memory.log &     # beside the job", "dmesg -T | grep -iE 'oom|killed process'"};
     case Kind::cgroup_or_slurm_limit:
       return facts.around.is_slurm
@@ -157,7 +236,7 @@ std::vector<std::string> proof_lines(const TextFacts& facts) {
     case Kind::windows_commit_limit:
       return {"Get-CimInstance Win32_PageFileUsage",
               "Get-Counter '\\Memory\\Committed Bytes','\\Memory\\Commit Limit'"};
-    case Kind::not_memory: return {"CUDA_LAUNCH_BLOCKING=1 python train.py"};
+    case Kind::not_memory: return other_proof_lines(*facts.failure);
     case Kind::no_failure: return {};
   }
   return {};
@@ -192,23 +271,30 @@ void add_summaries(const TextFacts& facts, Language language, std::vector<Sectio
   }
 }
 
+// Where the message stands, and of which release it is.
+void add_place(const TextFacts& facts, Language language, std::vector<Section>& sections) {
+  if (facts.failure == nullptr) return;
+  const TextMessage& failure = *facts.failure;
+  const auto dim = [&](const Phrase& phrase) {
+    sections.push_back(Section{.body = Sentence{.text = say(phrase, language), .style = Style::dim}, .joined = true});
+  };
+  dim(Phrase{.key = "text.place"}
+          .with("file", facts.logs[facts.failure_log]->name)
+          .with("line", format_count(failure.line))
+          .with("text", shortened(failure.excerpt)));
+  const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
+  if (is_torch && !failure.vintage.empty())
+    dim(Phrase{.key = "text.wording"}.with("vintage", std::string(failure.vintage)));
+  if (facts.failures > 1) dim(Phrase{.key = "text.repeated"}.with("count", format_count(facts.failures)));
+}
+
 void add_failure(const TextFacts& facts, Language language, std::vector<Section>& sections) {
   const auto sentence = [&](const Phrase& phrase, Style style = Style::plain) {
     sections.push_back(Section{.body = Sentence{.text = say(phrase, language), .style = style}, .joined = true});
   };
   sentence(headline(facts), Style::bold);
   sentence(confidence_line(facts));
-  const TextMessage& failure = *facts.failure;
-  sentence(Phrase{.key = "text.place"}
-               .with("file", facts.logs[facts.failure_log]->name)
-               .with("line", format_count(failure.line))
-               .with("text", shortened(failure.excerpt)),
-           Style::dim);
-  const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
-  if (is_torch && !failure.vintage.empty())
-    sentence(Phrase{.key = "text.wording"}.with("vintage", std::string(failure.vintage)), Style::dim);
-  if (facts.failures > 1)
-    sentence(Phrase{.key = "text.repeated"}.with("count", format_count(facts.failures)), Style::dim);
+  add_place(facts, language, sections);
   if (!facts.balance.empty()) sections.push_back(Section{.body = balance_table(facts, language)});
 }
 
@@ -287,8 +373,14 @@ Json ranks_json(const TextFacts& facts) {
 
 }  // namespace
 
-std::vector<Section> text_sections(const TextFacts& facts, std::span<const Finding> findings, Language language) {
+std::vector<Section> text_sections(const TextFacts& facts, std::span<const Finding> findings, Language language,
+                                   Beside beside) {
   std::vector<Section> sections;
+  if (beside == Beside::same_failure) {
+    add_place(facts, language, sections);
+    if (!facts.caveats.empty()) sections.push_back(Section{.body = caveat_list(facts.caveats, language)});
+    return sections;
+  }
   int64_t lines = 0;
   for (const TextEvidence* log : facts.logs) lines += log->lines;
   if (facts.failure != nullptr) {
@@ -310,7 +402,8 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
   }
   add_ranks(facts, language, sections);
   add_smi(facts, language, sections);
-  if (std::vector<std::string> proof = proof_lines(facts); !proof.empty()) {
+  const bool is_recorded = beside == Beside::other_failure && failed_on_gpu(facts);
+  if (std::vector<std::string> proof = proof_lines(facts); !proof.empty() && !is_recorded) {
     sections.push_back(Section{
         .body = Lines{.title = say("text.next-time", language), .lines = std::move(proof), .style = Style::cyan}});
   }

@@ -151,6 +151,84 @@ TEST(Leak, AllocatedThatOnlyRises) {
   EXPECT_EQ(found->facts.also.back(), Kind::leak_suspected);
 }
 
+std::vector<Finding> findings_of(const Case& found) {
+  std::vector<Finding> all;
+  for (const Cause& cause : causes()) {
+    for (Finding& finding : cause.find({.run = nullptr, .text = &found.facts})) all.push_back(std::move(finding));
+  }
+  return all;
+}
+
+bool proposes(const Finding& finding, std::string_view remedy) {
+  return std::any_of(finding.changes.begin(), finding.changes.end(),
+                     [&](const Change& change) { return change.remedy == remedy; });
+}
+
+TEST(Rules, HeldAndFreeMemoryThatWouldJoinAreNotCalledTooLittle) {
+  const auto found = facts_of({oom("2.50 GiB", "23.65 GiB", "20.10 GiB", "1.19 GiB", "21.98 GiB")});
+  const std::vector<Finding> all = findings_of(*found);
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all.front().id, "capacity");
+  EXPECT_EQ(all.front().because.key, "log.capacity-in-pieces.because");
+  EXPECT_TRUE(proposes(all.front(), "allocator-setting"));
+}
+
+TEST(Rules, FragmentationDoesNotProposeToEmptyTheCache) {
+  const auto found = facts_of({oom("2.00 GiB", "16.00 GiB", "8.00 GiB", "500.00 MiB", "14.50 GiB")});
+  const std::vector<Finding> all = findings_of(*found);
+  ASSERT_FALSE(all.empty());
+  EXPECT_FALSE(proposes(all.front(), "release-cache"));
+  EXPECT_TRUE(proposes(all.front(), "static-shapes"));
+  EXPECT_TRUE(proposes(all.front(), "reuse-buffers"));
+}
+
+TEST(Rules, ASettingThatIsOnIsNotProposedAgain) {
+  const auto found = facts_of({"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python t.py\n" +
+                               oom("2.00 GiB", "16.00 GiB", "8.00 GiB", "500.00 MiB", "14.50 GiB")});
+  for (const Finding& finding : findings_of(*found)) EXPECT_FALSE(proposes(finding, "allocator-setting"));
+}
+
+TEST(Rules, NoHalfPrecisionOnCardsWithoutIt) {
+  const std::string full = oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB");
+  for (const Finding& finding : findings_of(*facts_of({"Tesla P100-PCIE-16GB\n" + full})))
+    EXPECT_FALSE(proposes(finding, "mixed-precision"));
+  for (const Finding& finding : findings_of(*facts_of({"Tesla V100-SXM2-16GB\n" + full}))) {
+    for (const Change& change : finding.changes) {
+      for (const std::string& command : change.commands) EXPECT_EQ(command.find("bfloat16"), std::string::npos);
+    }
+  }
+}
+
+TEST(Rules, AnEvictionIsTheNodes) {
+  const auto found = facts_of({"The node was low on resource: memory. Container main was using 9Gi"});
+  EXPECT_EQ(found->facts.kind, Kind::host_oom_killed);
+  const std::vector<Finding> all = findings_of(*found);
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all.front().changes.front().text.key, "remedy.raise-cgroup-limit.evicted");
+}
+
+TEST(Rules, AForkIsClaimedWhereOneIsSeen) {
+  EXPECT_EQ(findings_of(*facts_of({"OSError: [Errno 12] Cannot allocate memory"})).front().claim.key,
+            "log.host-allocation-bare.claim");
+  EXPECT_EQ(findings_of(*facts_of({frame("/lib/subprocess.py", "_execute_child", "self.pid = _fork_exec(") +
+                                   "OSError: [Errno 12] Cannot allocate memory"}))
+                .front()
+                .claim.key,
+            "log.host-fork.claim");
+}
+
+TEST(Rules, TheKernelsLinesNameVictimAndLimit) {
+  const auto found = facts_of(
+      {"memory: usage 16777216kB, limit 16777216kB, failcnt 9\n"
+       "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/docker/abc,task=python\n"
+       "Memory cgroup out of memory: Killed process 4242 (python) total-vm:4kB, anon-rss:15800000kB, file-rss:1kB\n"});
+  ASSERT_NE(found->facts.victim, nullptr);
+  EXPECT_EQ(found->facts.victim->pid, 4242);
+  EXPECT_EQ(found->facts.cgroup, "/docker/abc");
+  EXPECT_EQ(found->facts.numbers[Figure::limit], 16.0 * 1024 * 1024 * 1024);
+  EXPECT_EQ(found->facts.numbers[Figure::anon_rss], 15800000.0 * 1024);
+}
+
 TEST(Rules, EachFailureHasAFindingWithAChange) {
   for (const char* text : {"Killed", "MemoryError", "received 0 items of ancdata", "[WinError 1455]",
                            "Unexpected bus error encountered in worker", "CUDNN_STATUS_NOT_INITIALIZED",

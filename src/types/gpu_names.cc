@@ -122,6 +122,30 @@ bool is_noise(std::string_view word) {
          word.substr(0, 3) == "hbm" || word.substr(0, 4) == "pcie";
 }
 
+// Of NVIDIA's table of CUDA GPUs, by words of their names.
+constexpr std::array<std::pair<std::string_view, int>, 40> kCapabilities = {{
+    {"b300", 103}, {"b200", 100}, {"gb200", 100}, {"gh200", 90}, {"h200", 90}, {"h100", 90},  {"h800", 90},
+    {"h20", 90},   {"l40s", 89},  {"l40", 89},    {"l4", 89},    {"a100", 80}, {"a800", 80},  {"a30", 80},
+    {"a40", 86},   {"a16", 86},   {"a10", 86},    {"a10g", 86},  {"a2", 86},   {"a6000", 86}, {"a5000", 86},
+    {"a4500", 86}, {"a4000", 86}, {"a2000", 86},  {"t4", 75},    {"t4g", 75},  {"v100", 70},  {"v100s", 70},
+    {"gv100", 70}, {"p100", 60},  {"gp100", 60},  {"p40", 61},   {"p4", 61},   {"p6", 61},    {"m60", 52},
+    {"m40", 52},   {"k80", 37},   {"k40", 35},    {"k40c", 35},  {"k40m", 35},
+}};
+
+// Runs of letters and digits, in lower case.
+std::vector<std::string> name_words(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (char c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      words.back() += c;
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
 // "NVIDIA A100-SXM4-80GB" -> "a10080": lower case, words joined, noise and the GB of a size dropped.
 std::string normalise(std::string_view text) {
   std::string key;
@@ -224,6 +248,30 @@ Result<GpuMemory> resolve_gpu(std::string_view text) {
   }
   return GpuMemory{
       .name = format_bytes(*size) + " card", .total_bytes = *size, .source = GpuMemorySource::given, .note = ""};
+}
+
+std::optional<int> compute_capability(std::string_view text) {
+  const std::vector<std::string> words = name_words(text);
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  // Names of generations decide before numbers that two of them share: "RTX 6000 Ada", "Quadro RTX 6000".
+  if (has("blackwell")) return 120;
+  if (has("ada")) return 89;
+  for (const auto& [name, capability] : kCapabilities) {
+    if (has(name)) return capability;
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::string_view number = words[i];
+    const bool joined = number.starts_with("rtx") || number.starts_with("gtx");
+    const std::string_view series = joined ? number.substr(0, 3) : i > 0 ? std::string_view(words[i - 1]) : "";
+    if (joined) number.remove_prefix(3);
+    if (number.size() == 3 && series == "gtx" && number[0] == '9') return 52;
+    if (number.size() != 4 || number.find_first_not_of("0123456789") != std::string_view::npos) continue;
+    if (series == "gtx") return number.starts_with("16") ? 75 : number.starts_with("10") ? 61 : std::optional<int>{};
+    if (series != "rtx") continue;
+    if (number.ends_with("000") || number[0] == '2') return 75;
+    return number[0] == '3' ? 86 : number[0] == '4' ? 89 : number[0] == '5' ? 120 : std::optional<int>{};
+  }
+  return std::nullopt;
 }
 
 std::string_view source_name(GpuMemorySource source) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,9 @@ struct GpuMemory {
 // "NVIDIA H100 80GB HBM3"). A bare number that names a card is the card. Errors: gpu-unknown (with a suggestion),
 // gpu-ambiguous (lists the sizes), and those of parse_size for what starts like a size.
 [[nodiscard]] Result<GpuMemory> resolve_gpu(std::string_view text);
+
+// 80 for sm_80, of the card that a text names ("Tesla V100-SXM2-16GB", "NVIDIA GeForce RTX 3090"); empty: not known.
+[[nodiscard]] std::optional<int> compute_capability(std::string_view text);
 
 [[nodiscard]] std::string_view source_name(GpuMemorySource source);  // "given", "measured", "reported", "nominal"
 

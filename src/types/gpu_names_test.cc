@@ -63,5 +63,20 @@ TEST(ResolveGpu, BadSizesKeepTheirErrors) {
   EXPECT_EQ(name_of("24"), "bad-size: a card of 24 B is too small to be meant");
 }
 
+TEST(ComputeCapability, OfTheNamesThatToolsPrint) {
+  EXPECT_EQ(compute_capability("Tesla V100-SXM2-16GB"), 70);
+  EXPECT_EQ(compute_capability("Tesla T4"), 75);
+  EXPECT_EQ(compute_capability("Tesla P100-PCIE-16GB"), 60);
+  EXPECT_EQ(compute_capability("Tesla K80"), 37);
+  EXPECT_EQ(compute_capability("NVIDIA A100-SXM4-80GB"), 80);
+  EXPECT_EQ(compute_capability("NVIDIA GeForce RTX 3090"), 86);
+  EXPECT_EQ(compute_capability("RTX4090"), 89);
+  EXPECT_EQ(compute_capability("GeForce GTX 1080 Ti"), 61);
+  EXPECT_EQ(compute_capability("Quadro RTX 6000"), 75);
+  EXPECT_EQ(compute_capability("NVIDIA RTX 6000 Ada Generation"), 89);
+  EXPECT_EQ(compute_capability("NVIDIA H100 80GB HBM3"), 90);
+  EXPECT_EQ(compute_capability("NVIDIA-SMI 535.104"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace oomscope

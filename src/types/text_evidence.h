@@ -136,12 +136,16 @@ struct Surroundings {
   std::string torch_version;  // "2.3.1+cu121"
   std::string cuda_version;
   std::vector<ListedGpu> gpus;
+  std::string gpu_name;  // as a line of the log or the user names the card
   std::vector<ListedProcess> gpu_processes;
   std::optional<double> host_total_bytes;  // free
   std::optional<double> host_available_bytes;
   std::optional<double> shm_total_bytes;  // df of /dev/shm
   std::optional<double> shm_used_bytes;
   std::optional<int> num_workers;
+  std::optional<int> prefetch_factor;
+  std::optional<int> batch_size;  // samples
+  std::optional<bool> pin_memory;
   std::string framework;  // as remedies name it: lightning, transformers, accelerate, deepspeed
   bool is_windows = false;
   bool is_wsl = false;

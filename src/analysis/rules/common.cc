@@ -13,6 +13,7 @@ Circumstances circumstances_of(const RunFacts& facts, const Finding& finding) {
   Circumstances circumstances;
   circumstances.kind = facts.diagnosis->kind;
   circumstances.phase = finding.instant.phase;
+  circumstances.compute_capability = facts.compute_capability;
   circumstances.expandable_segments = facts.diagnosis->verification->config.settings.expandable_segments;
   circumstances.figures.parameters = figure(facts.bytes_at(Category::parameter));
   circumstances.figures.gradients = figure(facts.bytes_at(Category::gradient));

@@ -2,6 +2,22 @@
 #include "analysis/rules/log_rules.h"
 
 namespace oomscope {
+namespace {
+
+// ENOMEM alone names no call: mmap, a read, a write and fork all give it.
+bool starts_a_process(const TextMessage& message) {
+  const auto tells = [](std::string_view text) {
+    return text.find("fork") != std::string_view::npos || text.find("subprocess") != std::string_view::npos ||
+           text.find("Popen") != std::string_view::npos || text.find("multiprocessing") != std::string_view::npos ||
+           text.find("os.system") != std::string_view::npos;
+  };
+  return tells(message.excerpt) || tells(message.previous_line) ||
+         std::any_of(message.frames.begin(), message.frames.end(), [&](const TextFrame& frame) {
+           return tells(frame.file) || tells(frame.function) || tells(frame.code);
+         });
+}
+
+}  // namespace
 
 std::vector<Finding> find_log_host_allocation(const CaseFacts& facts) {
   if (!failed_as(facts, Kind::host_alloc_failed)) return {};
@@ -13,13 +29,15 @@ std::vector<Finding> find_log_host_allocation(const CaseFacts& facts) {
     add_changes(text, {"raise-map-count", "fewer-workers", "check-data", "sharing-strategy"}, finding);
     return {finding};
   }
+  const bool is_fork = id == "errno.12" && starts_a_process(*text.failure);
   Finding finding = log_finding(text,
-                                is_pinned          ? "pinned-memory"
-                                : id == "errno.12" ? "host-fork"
-                                                   : "host-allocation",
+                                is_pinned         ? "pinned-memory"
+                                : is_fork         ? "host-fork"
+                                : text.card.tried ? "host-allocation"
+                                                  : "host-allocation-bare",
                                 {size_value("tried", text.card.tried)});
   if (is_pinned) add_changes(text, {"no-pinning", "fewer-workers", "more-host-memory"}, finding);
-  if (id == "errno.12") add_changes(text, {"fewer-workers", "more-host-memory", "memory-mapped-data"}, finding);
+  if (is_fork) add_changes(text, {"fewer-workers", "more-host-memory", "memory-mapped-data"}, finding);
   constexpr int64_t kOneHugeTensor = int64_t{8} << 30;
   if (text.card.tried.value_or(0) >= kOneHugeTensor)
     add_changes(text, {"smaller-input", "process-in-chunks", "more-host-memory"}, finding);

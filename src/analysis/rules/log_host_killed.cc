@@ -6,9 +6,17 @@ namespace oomscope {
 std::vector<Finding> find_log_host_killed(const CaseFacts& facts) {
   if (!failed_as(facts, Kind::host_oom_killed)) return {};
   const TextFacts& text = *facts.text;
-  const bool is_said = text.failure->strength >= 4;
-  Finding finding = log_finding(text, is_said ? "host-killed" : "killed-unexplained");
+  const std::string_view id = text.failure->id;
+  const bool is_evicted = id == "pod.evicted";
+  const char* words = is_evicted                                                                ? "node-evicted"
+                      : id.starts_with("notebook.died") || id.starts_with("notebook.restarted") ? "kernel-died"
+                      : text.victim != nullptr                                                  ? "host-killed-named"
+                      : text.failure->strength >= 4                                             ? "host-killed"
+                                                                                                : "killed-unexplained";
+  Finding finding = log_finding(text, words, victim_values(text));
   finding.id = "host-killed";
+  if (is_evicted) add_changes(text, {"raise-cgroup-limit"}, finding);
+  if (text.phase == Phase::saving) add_changes(text, {"sharded-saving"}, finding);
   add_changes(text, {"more-host-memory", "fewer-workers", "less-prefetch", "smaller-batch", "memory-mapped-data"},
               finding);
   if (text.around.is_container || text.around.is_slurm) add_changes(text, {"raise-cgroup-limit"}, finding);

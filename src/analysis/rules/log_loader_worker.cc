@@ -6,7 +6,9 @@ namespace oomscope {
 std::vector<Finding> find_log_loader_worker(const CaseFacts& facts) {
   if (!failed_as(facts, Kind::dataloader_worker_killed)) return {};
   const TextFacts& text = *facts.text;
-  Finding finding = log_finding(text, "loader-worker", {{.name = "signal", .text = text.failure->what, .phrases = {}}});
+  Finding finding = log_finding(text, text.failure->what.empty() ? "loader-worker-unsaid" : "loader-worker",
+                                {{.name = "signal", .text = text.failure->what, .phrases = {}}});
+  finding.id = "loader-worker";
   add_changes(text, {"fewer-workers", "smaller-batch", "more-host-memory", "less-prefetch", "memory-mapped-data"},
               finding);
   return {finding};

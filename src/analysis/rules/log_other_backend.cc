@@ -11,8 +11,9 @@ std::vector<Finding> find_log_other_backend(const CaseFacts& facts) {
   const bool is_block = id == "xpu.block-limit" || id == "mps.buffer";
   Finding finding = log_finding(text,
                                 is_block ? "block-limit"
-                                : is_mps ? "mps-watermark"
-                                         : "other-backend",
+                                : is_mps ? (text.card.tried && text.card.limit ? "mps-watermark" : "mps-watermark-bare")
+                                : text.card.tried ? "other-backend"
+                                                  : "other-backend-bare",
                                 {size_value("tried", text.card.tried), size_value("limit", text.card.limit),
                                  size_value("allocated", text.card.allocated)});
   finding.id = is_block ? "block-limit" : "other-backend";

@@ -4,6 +4,7 @@
 
 #include "base/bytes_text.h"
 #include "remedies/remedy.h"
+#include "types/gpu_names.h"
 
 namespace oomscope {
 namespace {
@@ -25,13 +26,14 @@ std::string oldest_release(std::string_view vintage) {
   return std::string(vintage.substr(0, end));
 }
 
+// Not among them: to empty the cache. A request that fails has had that done already, so it helps others alone.
 std::vector<std::string_view> base_remedies(Phase phase) {
   switch (phase) {
     case Phase::optimizer_step: return {"lighter-optimizer", "fused-optimizer", "sharding", "offload", "smaller-batch"};
-    case Phase::evaluation: return {"no-grad", "smaller-batch", "results-to-cpu", "release-cache"};
-    case Phase::saving: return {"sharded-saving", "copy-on-cpu", "release-cache"};
-    case Phase::resume: return {"load-on-cpu", "delete-references", "release-cache"};
-    case Phase::next_model: return {"delete-references", "release-cache", "clear-traceback"};
+    case Phase::evaluation: return {"no-grad", "smaller-batch", "results-to-cpu"};
+    case Phase::saving: return {"sharded-saving", "copy-on-cpu"};
+    case Phase::resume: return {"load-on-cpu", "delete-references"};
+    case Phase::next_model: return {"delete-references", "clear-traceback"};
     case Phase::load: return {"quantised-loading", "model-parallel", "other-gpu", "load-on-cpu"};
     case Phase::generation: return {"smaller-kv-cache", "smaller-batch", "quantised-loading"};
     case Phase::loss: return {"chunked-loss", "smaller-batch", "mixed-precision", "checkpointing"};
@@ -43,6 +45,18 @@ std::vector<std::string_view> base_remedies(Phase phase) {
     case Phase::backward: return {"smaller-batch", "checkpointing", "mixed-precision", "gradient-accumulation"};
   }
   return {"smaller-batch"};
+}
+
+// Of the card that failed where the log lists it, else the least of all that it names: what works there works anywhere.
+std::optional<int> compute_capability_of(const TextFacts& facts) {
+  if (const std::optional<int> given = compute_capability(facts.around.gpu_name)) return given;
+  std::optional<int> least;
+  for (const ListedGpu& gpu : facts.around.gpus) {
+    const std::optional<int> each = compute_capability(gpu.name);
+    if (each && facts.failure != nullptr && facts.failure->gpu == gpu.index) return each;
+    if (each && (!least || *each < *least)) least = each;
+  }
+  return least;
 }
 
 }  // namespace
@@ -70,16 +84,39 @@ Finding log_finding(const TextFacts& facts, std::string id, std::vector<PhraseVa
   };
   const CardFigures& card = facts.card;
   const bool slack_is_too_small = card.tried && card.unused && *card.unused<*card.tried&& * card.unused> 0;
-  refutes(slack_is_too_small && facts.failure != nullptr && !facts.failure->hint.empty(), "reserved-is-fragmentation");
+  // Where the cache is too little to speak of nobody would call it "much larger".
+  const bool slack_is_notable = slack_is_too_small && *card.unused >= card.allocated.value_or(0) / 20;
+  refutes(slack_is_notable && facts.failure != nullptr && !facts.failure->hint.empty(), "reserved-is-fragmentation");
   refutes(card.has(Contradiction::free_covers_request), "smi-shows-free");
   refutes(card.has(Contradiction::reserved_below_allocated), "allocated-above-reserved");
-  refutes(card.has(Contradiction::request_above_total), "max-split-cures");
+  const bool names_max_split = facts.failure != nullptr && facts.failure->hint == "max_split_size_mb";
+  refutes(names_max_split && facts.kind == Kind::gpu_oom_fragmentation, "max-split-cures");
   refutes(facts.phase == Phase::evaluation && facts.card.total.has_value(), "eval-saves-memory");
   return finding;
 }
 
 PhraseValue size_value(std::string name, const std::optional<int64_t>& bytes) {
   return {.name = std::move(name), .text = bytes ? format_bytes(*bytes) : "?", .phrases = {}};
+}
+
+std::vector<PhraseValue> victim_values(const TextFacts& facts) {
+  const std::optional<double>& limit = facts.numbers[Figure::limit];
+  Phrase victim;
+  Phrase held;
+  if (facts.victim != nullptr) {
+    const TextMessage& ended = *facts.victim;
+    victim = Phrase{.key = "text.victim"}.with("what", ended.what).with("pid", std::to_string(ended.pid.value_or(0)));
+    if (const std::optional<double>& rss = ended.figures[Figure::anon_rss])
+      held = Phrase{.key = "text.victim-held"}.with("bytes", format_bytes(static_cast<int64_t>(*rss)));
+  }
+  Phrase of_limit;
+  if (limit) of_limit = Phrase{.key = "text.limit-is"}.with("bytes", format_bytes(static_cast<int64_t>(*limit)));
+  PhraseValue cgroup{.name = "cgroup", .text = facts.cgroup, .phrases = {}};
+  if (facts.cgroup.empty()) cgroup.phrases.push_back(Phrase{.key = "text.a-cgroup"});
+  return {{.name = "victim", .text = "", .phrases = {std::move(victim)}},
+          {.name = "held", .text = "", .phrases = {std::move(held)}},
+          {.name = "limit", .text = "", .phrases = {std::move(of_limit)}},
+          std::move(cgroup)};
 }
 
 Circumstances circumstances_of(const TextFacts& facts) {
@@ -90,12 +127,22 @@ Circumstances circumstances_of(const TextFacts& facts) {
   if (known.torch_version.empty() && facts.failure != nullptr)
     known.torch_version = oldest_release(facts.failure->vintage);
   if (facts.around.expandable_segments) known.expandable_segments = true;
+  known.compute_capability = compute_capability_of(facts);
   known.framework = facts.around.framework;
   known.num_workers = facts.around.num_workers;
+  known.prefetch_factor = facts.around.prefetch_factor;
+  known.batch_size = facts.around.batch_size;
+  known.pin_memory = facts.around.pin_memory;
+  // What a worker could not put into shared memory is a tensor of a batch: the batch has at least so much.
+  if (facts.kind == Kind::shm_exhausted) known.figures.host_batch = facts.card.tried;
   known.is_notebook = facts.around.is_notebook;
   known.is_container = facts.around.is_container;
   known.is_slurm = facts.around.is_slurm;
-  known.is_windows = facts.around.is_windows;
+  known.is_evicted = facts.failure != nullptr && facts.failure->id == "pod.evicted";
+  known.is_rocm = (facts.failure != nullptr && facts.failure->backend == "HIP") ||
+                  known.torch_version.find("rocm") != std::string::npos;
+  if (facts.failure != nullptr && facts.failure->id.starts_with("vllm.")) known.framework = "vllm";
+  known.is_windows = facts.around.is_windows || facts.kind == Kind::windows_commit_limit;
   known.figures.host_limit = facts.kind == Kind::cgroup_or_slurm_limit ? facts.card.limit : std::nullopt;
   if (facts.around.host_total_bytes && !known.figures.host_limit)
     known.figures.host_limit = static_cast<int64_t>(*facts.around.host_total_bytes);

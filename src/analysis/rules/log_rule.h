@@ -20,6 +20,9 @@ namespace oomscope {
 // "12.3 GiB", or "?" where a figure is not known.
 [[nodiscard]] PhraseValue size_value(std::string name, const std::optional<int64_t>& bytes);
 
+// {victim}, {held}, {limit} and {cgroup} of lines of the kernel and of listings of limits; empty where nothing says so.
+[[nodiscard]] std::vector<PhraseValue> victim_values(const TextFacts& facts);
+
 // What the remedies are asked about.
 [[nodiscard]] Circumstances circumstances_of(const TextFacts& facts);
 

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <chrono>
 
+#include "types/gpu_names.h"
+
 namespace oomscope {
 namespace {
 
@@ -159,13 +161,54 @@ void read_gpustat(re2::StringPiece text, Surroundings& around) {
   if (!found.empty()) around.gpus = std::move(found);
 }
 
+// A setting that is in force: in the command line, the environment, a file of variables or in code. PyTorch's own hint
+// ("try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid ...") is none.
+bool sets_expandable_segments(re2::StringPiece text) {
+  static const re2::RE2 setting(
+      R"re((try\s*setting\s*PYTORCH_(?:CUDA_|HIP_)?)?(?:ALLOC_CONF["'\\\])]*\s*[=:,]?\s*(?:value\s*:\s*)?|allocator_settings\()["'\\]*)re"
+      R"re([\w:.,\[\]>|-]*?expandable_segments\s?:\s?True([^\n"']{0,40}\s*to\s*avoid|\s*to\s*avoid)?)re",
+      bytes_options());
+  re2::StringPiece hint;
+  re2::StringPiece purpose;
+  while (re2::RE2::FindAndConsume(&text, setting, &hint, &purpose)) {
+    if (hint.empty() && purpose.empty()) return true;
+  }
+  return false;
+}
+
+// The first name of a card that tells its compute capability.
+void find_gpu_name(re2::StringPiece text, Surroundings& around) {
+  static const re2::RE2 named(R"(((?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[ -][\w -]{2,40}|\b[VAHP]100\b))",
+                              bytes_options());
+  constexpr int kMostLooks = 100;
+  std::string name;
+  for (int i = 0; i < kMostLooks && re2::RE2::FindAndConsume(&text, named, &name); ++i) {
+    if (!compute_capability(name)) continue;
+    around.gpu_name = name;
+    return;
+  }
+}
+
+// The loader's arguments in code, a configuration or a command line.
+void read_loader(re2::StringPiece text, Surroundings& around) {
+  static const re2::RE2 workers(R"((?:\bnum[_-]|_num_|--)workers["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
+  static const re2::RE2 prefetch(R"(\bprefetch[_-]factor["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
+  static const re2::RE2 batch(R"(batch[_-]size["']?\s*[:= ]\s*(\d{1,6})\b)", bytes_options());
+  static const re2::RE2 pinned(R"(\bpin[_-]memory["']?\s*[:= ]\s*(True|False)\b)", bytes_options());
+  int number = 0;
+  std::string word;
+  if (!around.num_workers && re2::RE2::PartialMatch(text, workers, &number)) around.num_workers = number;
+  if (!around.prefetch_factor && re2::RE2::PartialMatch(text, prefetch, &number)) around.prefetch_factor = number;
+  if (!around.batch_size && re2::RE2::PartialMatch(text, batch, &number)) around.batch_size = number;
+  if (!around.pin_memory && re2::RE2::PartialMatch(text, pinned, &word)) around.pin_memory = word == "True";
+}
+
 void look_around(std::string_view raw, Surroundings& around) {
   static const re2::RE2 version(
       R"((?i:pytorch version|torch version|torch\.__version__|torch\s*==|torch\s*:)\s*[:=]?\s*v?(\d\.\d{1,2}(?:\.\d+)?(?:[.+\w]{0,40}))|)"
       R"(\btorch[ -](\d\.\d{1,2}\.\d+(?:\+\w+)?))",
       bytes_options());
   static const re2::RE2 cuda(R"((?i:CUDA used to build PyTorch|CUDA version)\s*:\s*(\d+\.\d+))", bytes_options());
-  static const re2::RE2 workers(R"(num_workers["']?\s*[:=]\s*(\d{1,4})\b)", bytes_options());
   const re2::StringPiece subject(raw.data(), raw.size());
   std::string first;
   std::string second;
@@ -173,8 +216,7 @@ void look_around(std::string_view raw, Surroundings& around) {
     around.torch_version = first.empty() ? second : first;
   if (around.cuda_version.empty()) (void)re2::RE2::PartialMatch(subject, cuda, &around.cuda_version);
   read_gpustat(subject, around);
-  int number = 0;
-  if (!around.num_workers && re2::RE2::PartialMatch(subject, workers, &number)) around.num_workers = number;
+  read_loader(subject, around);
   around.is_windows |=
       contains(raw, ":\\") && (contains(raw, ".py\"") || contains(raw, ".dll") || contains(raw, "WinError"));
   around.is_wsl |= contains(raw, "WSL") || contains(raw, "/mnt/c/") || contains(raw, "microsoft-standard");
@@ -183,8 +225,8 @@ void look_around(std::string_view raw, Surroundings& around) {
   around.is_container |= contains(raw, "docker") || contains(raw, "kubepods") || contains(raw, "/.dockerenv") ||
                          contains(raw, "OOMKilled") || contains(raw, "containerd");
   around.is_slurm |= contains(raw, "slurm") || contains(raw, "srun:");
-  around.expandable_segments |=
-      contains(raw, "ALLOC_CONF=expandable_segments:True\n") || contains(raw, "expandable_segments is enabled");
+  around.expandable_segments |= sets_expandable_segments(subject) || contains(raw, "expandable_segments is enabled");
+  if (around.gpu_name.empty()) find_gpu_name(subject, around);
   if (around.framework.empty()) {
     for (std::string_view name : {"deepspeed", "lightning", "accelerate", "transformers"}) {
       if (contains(raw, std::string("/") + std::string(name)) && around.framework.empty()) around.framework = name;

@@ -12,6 +12,8 @@ namespace oomscope {
 namespace {
 
 constexpr std::string_view kSize = R"(-?\d[\d,]*(?:\.\d+)?(?:[KMGTPEkmg]i?B|[Bb]ytes?|[KMGT]|B)?)";
+// With the blanks of a line; a letter alone is a unit where the word ends.
+constexpr std::string_view kSizeInLine = R"(-?\d[\d,]*(?:\.\d+)?(?i: ?(?:[KMGTPE]i?B|bytes?|[KMGT]|B)\b)?)";
 constexpr size_t kLongestExcerpt = 400;
 constexpr size_t kLongestHint = 700;
 
@@ -23,7 +25,8 @@ std::string expand(std::string_view pattern, bool is_line) {
     if (c == ' ' && !is_line) continue;
     const size_t close = c == '{' ? pattern.find('}', at) : std::string_view::npos;
     if (close != std::string_view::npos && figure_of(pattern.substr(at + 1, close - at - 1))) {
-      out += "(?P<" + std::string(pattern.substr(at + 1, close - at - 1)) + ">" + std::string(kSize) + ")";
+      out += "(?P<" + std::string(pattern.substr(at + 1, close - at - 1)) + ">" +
+             std::string(is_line ? kSizeInLine : kSize) + ")";
       at = close;
       continue;
     }
@@ -265,7 +268,13 @@ std::optional<Matcher::Found> Matcher::match(std::string_view piece, const Clean
     message.strength = row.strength;
     GroupTaker taker(message);
     for (size_t i = 1; i < groups.size(); ++i) {
-      if (groups[i].data() != nullptr) taker.take(compiled.names[i], view(groups[i]));
+      if (groups[i].data() == nullptr) continue;
+      taker.take(compiled.names[i], view(groups[i]));
+      // For people: the words as they were printed, with their blanks.
+      if (compiled.names[i] != "what" || row.is_line || groups[i].empty()) continue;
+      const size_t first = clean.raw_offsets[static_cast<size_t>(groups[i].data() - text.data())];
+      const size_t last = clean.raw_offsets[static_cast<size_t>(groups[i].data() - text.data()) + groups[i].size() - 1];
+      message.what = excerpt_of(piece.substr(first, last - first + 1));
     }
     size_t region_end = to;
     if (row.fields == Fields::allocator) {

@@ -102,6 +102,8 @@ class Reader {
     bool at_end = false;
     while (!at_end) {
       OOM_TRY(at_end, fill());
+      // The command line and what a program says of itself at its start.
+      if (base_ == 0) look_around({buffer_.data(), std::min(size_, kContextBytes)}, evidence_.surroundings);
       scan(at_end);
       if (!at_end) keep_behind();
     }

@@ -143,6 +143,7 @@ const std::vector<Example> kExamples = {
     {"pod.oomkilled", "Reason:       OOMKilled"},
     {"pod.request", "killed by docker due to it exceeded the request memory"},
     {"pod.evicted", "The node was low on resource: memory."},
+    {"pod.limit", "    Limits:\n      cpu:     4\n      memory:  16Gi\n    Requests:"},
     {"container.137", "command terminated with exit code 137"},
     {"launcher.kill-9", "failed (exitcode: -9) local_rank: 1 (pid: 5) of binary: python"},
     {"launcher.bus-7", "failed (exitcode: -7) local_rank: 1 (pid: 5) of binary: python"},
@@ -158,6 +159,7 @@ const std::vector<Example> kExamples = {
     {"deepspeed.gpu", "MA 3.5 GB         Max_MA 4.0 GB         CA 5.5 GB         Max_CA 6 GB"},
     {"megatron.gpu", "memory (MB) | allocated: 100.0 | max allocated: 200.0 | reserved: 300.0 | max reserved: 400.0"},
     {"printed.allocated", "memory allocated: 3.00 GiB"},
+    {"printed.allocated-size", "step 7 mem allocated 3.5 GB"},
     {"printed.reserved", "memory_reserved: 4.00 GiB"},
     {"gpu.assertion", "/src/Indexing.cu:3: kernel: block: [1,0,0] Assertion `i < n` failed."},
     {"gpu.assert-triggered", "CUDA error: device-side assert triggered"},
@@ -361,6 +363,52 @@ TEST(PrintedBytes, EveryUnitIsAPowerOf1024) {
   EXPECT_EQ(printed_bytes("GiB"), std::nullopt);
   EXPECT_EQ(printed_bytes("1.2.3GiB"), std::nullopt);
   EXPECT_EQ(printed_bytes("5 apples"), std::nullopt);
+}
+
+TEST(PrintedBytes, ALineMaySetAUnitApart) {
+  for (std::string_view text : {"memory_allocated: 6.5 GB", "allocated: 6656 MB", "mem allocated 6.5GiB, reserved 9 GB",
+                                "torch.cuda.memory_allocated() = 6979321856", "Allocated (GB): 6.5"}) {
+    EXPECT_EQ(figure(only(text), Figure::allocated), 6.5 * kGiB) << text;
+  }
+  EXPECT_FALSE(only("max_memory_allocated: 6.5 GB").what.empty());
+}
+
+// ---- settings and cards
+
+bool is_expandable(std::string_view text) { return read_text(text, "test").surroundings.expandable_segments; }
+
+TEST(Surroundings, ExpandableSegmentsThatAreOn) {
+  for (std::string_view text :
+       {"$ PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py",
+        "PYTORCH_ALLOC_CONF=expandable_segments:True\r\n",
+        "export PYTORCH_CUDA_ALLOC_CONF=\"max_split_size_mb:128,expandable_segments:True\"",
+        "os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = 'expandable_segments:True,max_split_size_mb:64'",
+        "os.environ.setdefault('PYTORCH_CUDA_ALLOC_CONF', 'expandable_segments:True')",
+        "{\"PYTORCH_CUDA_ALLOC_CONF\": \"expandable_segments:True\"}",
+        "torch.cuda.memory._set_allocator_settings(\"expandable_segments:True\")"}) {
+    EXPECT_TRUE(is_expandable(text)) << text;
+  }
+  EXPECT_FALSE(is_expandable(kNew));
+  EXPECT_FALSE(is_expandable("try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
+  EXPECT_FALSE(is_expandable("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False"));
+  EXPECT_TRUE(is_expandable("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python t.py\n" + kNew));
+}
+
+TEST(Surroundings, TheCardAndTheLoader) {
+  const Surroundings around = read_text(
+                                  "GPU 0: Tesla V100-SXM2-16GB\nloader = DataLoader(d, batch_size=64, num_workers=8, "
+                                  "prefetch_factor=4, pin_memory=True)\n",
+                                  "test")
+                                  .surroundings;
+  EXPECT_EQ(around.gpu_name.substr(0, 10), "Tesla V100");
+  EXPECT_EQ(around.num_workers, 8);
+  EXPECT_EQ(around.prefetch_factor, 4);
+  EXPECT_EQ(around.batch_size, 64);
+  EXPECT_EQ(around.pin_memory, true);
+}
+
+TEST(Messages, WordsAreShownAsPrinted) {
+  EXPECT_EQ(only("CUDA error: an illegal memory access was encountered").what, "an illegal memory access");
 }
 
 // ---- tables
