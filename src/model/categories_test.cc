@@ -34,6 +34,11 @@ class Step {
     at(frames).alloc(kA + static_cast<uint64_t>(address) * 65536, size);
     return *this;
   }
+  // From the stack of the event before.
+  Step& again(int address, int64_t size) {
+    builder_.alloc(kA + static_cast<uint64_t>(address) * 65536, size);
+    return *this;
+  }
   Step& free(const Frames& frames, int address, int64_t size) {
     at(frames).free(kA + static_cast<uint64_t>(address) * 65536, size);
     return *this;
@@ -147,7 +152,7 @@ TEST(Categories, OutputsOfAWorkspacesSizeAreActivations) {
   Step loop;  // one line calls all layers
   Step lines;
   for (int i = 1; i <= 20; ++i) {
-    loop.alloc(kForward, i * kFar, k32MiB);
+    i == 1 ? loop.alloc(kForward, i * kFar, k32MiB) : loop.again(i * kFar, k32MiB);
     lines.alloc(linear_called_from(static_cast<uint64_t>(i)), i * kFar, k32MiB);
   }
   EXPECT_EQ(workspaces(loop.alloc({}, 1, kWeight).categories()), 0);

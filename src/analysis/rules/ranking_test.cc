@@ -16,7 +16,7 @@ namespace {
 
 using Frames = std::vector<SnapshotBuilder::PythonFrame>;
 
-constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kUnit = 16 << 20;  // so large that each request gets a segment of its own
 
 const SnapshotBuilder::PythonFrame kMain{"/home/u/train.py", 10, "main"};
 const SnapshotBuilder::PythonFrame kCall{"/v/site-packages/torch/nn/modules/module.py", 1, "_wrapped_call_impl"};
@@ -37,21 +37,23 @@ Frames relu(uint64_t line) {
 // A run that ends with a failure.
 class Job {
  public:
+  Job() { builder_.pools_recorded(); }
   Job& asks(const Frames& frames, int64_t size) {
-    at(frames).alloc(next_, size);
+    at(frames).segment_alloc(next_, size).alloc(next_, size);
     live_.push_back({next_, size});
-    next_ += static_cast<uint64_t>((size + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB));
+    next_ += static_cast<uint64_t>(size);
     return *this;
   }
   Job& frees_last(int blocks) {
     for (int i = 0; i < blocks; ++i) {
-      builder_.free(live_.back().first, live_.back().second);
+      builder_.free(live_.back().first, live_.back().second).segment_free(live_.back().first, live_.back().second);
       live_.pop_back();
     }
     return *this;
   }
   std::vector<Finding> fails(const Frames& frames, int64_t size) {
     at(frames).oom(size, 0);
+    for (const auto& [address, bytes] : live_) builder_.segment(address, {live_block(bytes)});
     const Snapshot snapshot = builder_.build();
     const Result<Diagnosis> diagnosis = diagnose(snapshot, 0, WhyOptions{});
     if (!diagnosis) return {};
@@ -86,16 +88,16 @@ TEST(Table, HasAnIdOnceForRecordingsAndOnceForLogs) {
 
 Job job_that_keeps_graphs() {
   Job job;
-  job.asks(kMove, 4 * kMiB);
+  job.asks(kMove, 4 * kUnit);
   for (int pass = 0; pass < 6; ++pass) {
-    for (uint64_t layer = 1; layer <= 6; ++layer) job.asks(linear(layer), 8 * kMiB);
-    job.asks(kLoss, 2 * kMiB).asks({}, 4 * kMiB).frees_last(1);
+    for (uint64_t layer = 1; layer <= 6; ++layer) job.asks(linear(layer), 8 * kUnit);
+    job.asks(kLoss, 2 * kUnit).asks({}, 4 * kUnit).frees_last(1);
   }
   return job;
 }
 
 TEST(Ranking, TheCauseComesBeforeItsSymptom) {
-  const std::vector<Finding> findings = job_that_keeps_graphs().fails(linear(1), 8 * kMiB);
+  const std::vector<Finding> findings = job_that_keeps_graphs().fails(linear(1), 8 * kUnit);
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings.front().id, "graph-kept");
   EXPECT_TRUE(is_plain_cause(findings.back().id)) << findings.back().id;
@@ -103,7 +105,7 @@ TEST(Ranking, TheCauseComesBeforeItsSymptom) {
 }
 
 TEST(Ranking, ChangesAreThoseOfTheGuide) {
-  for (const Finding& finding : job_that_keeps_graphs().fails(linear(1), 8 * kMiB)) {
+  for (const Finding& finding : job_that_keeps_graphs().fails(linear(1), 8 * kUnit)) {
     const CauseGuide* guide = find_cause_guide(finding.id);
     ASSERT_NE(guide, nullptr) << finding.id;
     EXPECT_FALSE(finding.changes.empty()) << finding.id;
@@ -116,23 +118,23 @@ TEST(Ranking, ChangesAreThoseOfTheGuide) {
 // An MLP widens four times and comes back; then its activation asks for what fc1 made.
 TEST(Logits, AreNotAWideLayer) {
   Job mlp;
-  mlp.asks(kMove, 4 * kMiB).asks(linear(1), 20 * kMiB).asks(linear(2), 80 * kMiB);
-  EXPECT_FALSE(is_found(mlp.fails(relu(3), 80 * kMiB), "logits"));
+  mlp.asks(kMove, 4 * kUnit).asks(linear(1), 20 * kUnit).asks(linear(2), 80 * kUnit);
+  EXPECT_FALSE(is_found(mlp.fails(relu(3), 80 * kUnit), "logits"));
   Job one_size;
-  one_size.asks(kMove, 4 * kMiB).asks(linear(1), 80 * kMiB);
-  EXPECT_FALSE(is_found(one_size.fails(kLoss, 80 * kMiB), "logits"));
+  one_size.asks(kMove, 4 * kUnit).asks(linear(1), 80 * kUnit);
+  EXPECT_FALSE(is_found(one_size.fails(kLoss, 80 * kUnit), "logits"));
   Job wide;
-  wide.asks(kMove, 4 * kMiB).asks(linear(1), 10 * kMiB).asks(linear(2), 80 * kMiB);
-  EXPECT_FALSE(is_found(wide.fails(relu(3), 80 * kMiB), "logits"));
+  wide.asks(kMove, 4 * kUnit).asks(linear(1), 10 * kUnit).asks(linear(2), 80 * kUnit);
+  EXPECT_FALSE(is_found(wide.fails(relu(3), 80 * kUnit), "logits"));
 }
 
 TEST(Logits, AreTheHeadsOutputThatTheLossCopies) {
   Job in_loss;
-  in_loss.asks(kMove, 4 * kMiB).asks(linear(1), 2 * kMiB).asks(linear(2), 80 * kMiB);
-  EXPECT_TRUE(is_found(in_loss.fails(kLoss, 80 * kMiB), "logits"));
+  in_loss.asks(kMove, 4 * kUnit).asks(linear(1), 2 * kUnit).asks(linear(2), 80 * kUnit);
+  EXPECT_TRUE(is_found(in_loss.fails(kLoss, 80 * kUnit), "logits"));
   Job upcast;
-  upcast.asks(kMove, 4 * kMiB).asks(linear(1), 2 * kMiB).asks(linear(2), 80 * kMiB);
-  EXPECT_TRUE(is_found(upcast.fails(relu(3), 160 * kMiB), "logits"));
+  upcast.asks(kMove, 4 * kUnit).asks(linear(1), 2 * kUnit).asks(linear(2), 80 * kUnit);
+  EXPECT_TRUE(is_found(upcast.fails(relu(3), 160 * kUnit), "logits"));
 }
 
 }  // namespace
