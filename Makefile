@@ -11,11 +11,11 @@ DEMO := tests/data/demo_oom.pickle.zst
 
 help:
 	@echo 'make demo      install what is missing, build, and explain a real out-of-memory recording'
-	@echo 'make test      install what is missing, build, and run all tests and checks'
+	@echo 'make test      install what is missing, build, and run the tests and checks'
 	@echo 'make build     the program: $(PROGRAM)'
 	@echo 'make bench     build and run the benchmarks of bench/'
 	@echo 'make install   the program, the library and its headers (PREFIX=$(PREFIX), DESTDIR=)'
-	@echo 'make mutants   change the engine in thirty small ways; each must be noticed (long)'
+	@echo 'make mutants   change the engine in some fifty small ways; each must be noticed (long)'
 	@echo 'make fuzz      libFuzzer on each reader, SECONDS_EACH=$(SECONDS_EACH) (needs clang-14)'
 	@echo 'make tidy      clang-tidy on every file (needs clang-tidy-14)'
 	@echo 'make format    lay the sources out (needs clang-format-14)'

@@ -36,6 +36,34 @@ Result<std::vector<Verdict>> find_verdicts(const Diagnosis& diagnosis, const Req
   return verdicts;
 }
 
+// What a setting has to beat: the replay under the recorded settings, and the recording itself, which may have held
+// less where it starts in mid-life.
+int64_t reserved_to_beat(const Diagnosis& diagnosis, const Changes& changes) {
+  return std::min(changes.recorded_reserved_bytes, diagnosis.verification->replay->peak_reserved().bytes);
+}
+
+bool knows(const RuleSet& rules, const std::string& conf) {
+  if (!rules.large_segment_option && conf.find("large_segment_size_mb") != std::string::npos) return false;
+  return parse_allocator_settings(conf, rules.parser).has_value();
+}
+
+// Settings that the recording's torch may reject prove nothing about what its user can do.
+std::vector<SweepRun> accepted_runs(const Changes& changes) {
+  std::vector<SweepRun> runs;
+  for (size_t i = 0; i < changes.runs.size(); ++i) {
+    if (changes.accepted[i]) runs.push_back(changes.runs[i]);
+  }
+  return runs;
+}
+
+void find_accepted(Changes& changes) {
+  changes.accepted.clear();
+  for (const SweepRun& run : changes.runs) {
+    changes.accepted.push_back(std::all_of(changes.rules.begin(), changes.rules.end(),
+                                           [&](const RuleSet& rules) { return knows(rules, run.conf); }));
+  }
+}
+
 // A limit is known only as a range. What does not fit at its low end may fit at its high end: then the settings are
 // shown as replayed there, with what they need.
 Result<Done> look_at_high_end(const Diagnosis& diagnosis, const RequestStream& requests, SweepOptions options,
@@ -48,6 +76,7 @@ Result<Done> look_at_high_end(const Diagnosis& diagnosis, const RequestStream& r
   std::vector<SweepRun> runs = sweep(requests, diagnosis.verification->config.rules, options);
   if (!runs.front().outcome.main.completed) return Done{};
   changes.runs = std::move(runs);
+  find_accepted(changes);
   changes.cap_bytes = capacity.high_bytes;
   changes.at_high_end = true;
   return Done{};
@@ -60,12 +89,15 @@ Phrase settings_phrase(std::string_view key, const std::string& conf) {
   return conf.empty() ? why_phrase(key).with("conf", why_phrase("defaults")) : why_phrase(key).with("conf", conf);
 }
 
+std::string conf_of(const Verdict& verdict) { return verdict.proof == kDefaultsProof ? "" : verdict.proof; }
+
 Phrase failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   const Verdict& verdict = changes.verdicts.back();
-  if (changes.at_high_end && verdict.verdict != VerdictKind::unavoidable) {
-    const SweepRun& best = changes.runs.front();
-    return settings_phrase("open", best.conf)
-        .with("needs", format_mib(best.outcome.main.peak_reserved))
+  const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
+  if (changes.at_high_end && verdict.verdict != VerdictKind::unavoidable && !list.empty()) {
+    const bool placed = verdict.verdict == VerdictKind::avoidable;
+    return settings_phrase(placed ? "open-but-placement" : "open", list.front()->conf)
+        .with("needs", format_mib(list.front()->outcome.main.peak_reserved))
         .with("low", format_mib(diagnosis.capacity.low_bytes))
         .with("high", format_mib(diagnosis.capacity.high_bytes));
   }
@@ -75,27 +107,55 @@ Phrase failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
       if (verdict.proof == kPackingProof) {
         return why_phrase("avoidable-by-placement").with("settings", std::to_string(changes.runs.size()));
       }
-      return settings_phrase("avoidable", verdict.proof == kDefaultsProof ? "" : verdict.proof)
+      return settings_phrase("avoidable", list.empty() ? conf_of(verdict) : list.front()->conf)
           .with("capacity", format_mib(*changes.cap_bytes));
-    case VerdictKind::undecided: return why_phrase("undecided").with("bytes", format_bytes(verdict.bytes));
+    case VerdictKind::undecided:
+      if (diagnosis.floor_bytes > diagnosis.capacity.high_bytes) return why_phrase("undecided-late-limit");
+      return why_phrase("undecided").with("bytes", format_bytes(verdict.bytes));
   }
   return {};
 }
 
-// Replay against replay: a recording that starts in mid-life holds a cache that no replay starts with.
-Phrase peak_sentence(const Changes& changes) {
-  const SweepRun& best = changes.runs.front();
+Phrase peak_sentence(const Diagnosis& diagnosis, const Changes& changes) {
+  const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   const std::string capacity = format_mib(changes.cap_bytes.value_or(0));
-  if (!best.outcome.main.completed) {
+  if (!changes.recorded_completes && list.empty()) {
     return why_phrase("nothing-fits").with("capacity", capacity).with("settings", std::to_string(changes.runs.size()));
   }
+  if (list.empty()) return why_phrase("already-least");
+  const SweepRun& best = *list.front();
   if (!changes.recorded_completes) return settings_phrase("would-fail", best.conf).with("capacity", capacity);
-  const int64_t saved = changes.recorded_reserved_bytes - best.outcome.main.peak_reserved;
-  if (saved <= 0) return why_phrase("already-least");
-  return settings_phrase("reserves-less", best.conf).with("bytes", format_bytes(saved));
+  const int64_t saved = reserved_to_beat(diagnosis, changes) - best.outcome.main.peak_reserved;
+  return settings_phrase("reserves-less", best.conf).with("bytes", format_mib(saved));
 }
 
 }  // namespace
+
+std::vector<const SweepRun*> proposals(const Diagnosis& diagnosis, const Changes& changes) {
+  std::vector<const SweepRun*> list;
+  const bool must_fit = diagnosis.instant.failed || !changes.recorded_completes;
+  for (size_t i = 0; i < changes.runs.size(); ++i) {
+    const SweepRun& run = changes.runs[i];
+    const Outcome& outcome = run.outcome.main;
+    if (!outcome.completed || !changes.accepted[i]) continue;
+    const bool helps = must_fit || outcome.peak_reserved < reserved_to_beat(diagnosis, changes);
+    if (!helps || run.settings == diagnosis.verification->config.settings) continue;
+    // The same result by a longer line is no proposal.
+    const bool repeats = std::any_of(list.begin(), list.end(), [&](const SweepRun* other) {
+      return other->outcome.main.peak_reserved == outcome.peak_reserved &&
+             run.conf.find(other->conf) != std::string::npos;
+    });
+    if (!repeats) list.push_back(&run);
+  }
+  return list;
+}
+
+std::vector<RuleSet> rules_not_told_apart(const Verification& verification) {
+  std::vector<RuleSet> rules = {verification.config.rules};
+  if (!verification.exact()) return rules;
+  for (std::string_view name : equally_exact_rules(verification)) rules.push_back(*find_rule_set(name));
+  return rules;
+}
 
 Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options) {
   const Verification& verification = *diagnosis.verification;
@@ -116,7 +176,9 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
     changes.caveats.push_back({.code = "fits-until-the-failure", .values = {}, .source = CaveatSource::recording});
   }
   SweepOptions sweep_options{.cap_bytes = changes.cap_bytes, .threads = options.threads, .progress = options.progress};
+  changes.rules = options.rules ? std::vector<RuleSet>{*options.rules} : rules_not_told_apart(verification);
   changes.runs = sweep(requests, verification.config.rules, sweep_options);
+  find_accepted(changes);
   const OutcomeRange recorded = replay_range(requests, WhatIf{.rules = verification.config.rules,
                                                               .settings = verification.config.settings,
                                                               .cap_bytes = changes.cap_bytes});
@@ -128,11 +190,11 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   changes.page_floor_bytes = pages.bytes;
   OOM_TRY(const CheckedPacking packing, checked_packing(table.rounded));
   changes.packing_bytes = packing.height_bytes;
-  OOM_TRY(changes.verdicts, find_verdicts(diagnosis, requests, changes.runs));
+  OOM_TRY(changes.verdicts, find_verdicts(diagnosis, requests, accepted_runs(changes)));
   if (diagnosis.instant.failed) {
     OOM_TRY([[maybe_unused]] const Done done, look_at_high_end(diagnosis, requests, sweep_options, changes));
   }
-  changes.sentence = diagnosis.instant.failed ? failed_sentence(diagnosis, changes) : peak_sentence(changes);
+  changes.sentence = diagnosis.instant.failed ? failed_sentence(diagnosis, changes) : peak_sentence(diagnosis, changes);
   return changes;
 }
 

@@ -77,9 +77,9 @@ class Diagnostician {
     replay.run(std::min<uint32_t>(instant.event + 1, static_cast<uint32_t>(trace().size_events())));
     CachingAllocator& allocator = replay.allocator();
     const Stats& stats = allocator.stats();
-    instant.requested_bytes = stats.requested_bytes.all.current;
-    instant.allocated_bytes = stats.allocated_bytes.all.current;
-    instant.active_bytes = stats.active_bytes.all.current;
+    instant.requested_bytes = stats.requested_bytes.all().current;
+    instant.allocated_bytes = stats.allocated_bytes.all().current;
+    instant.active_bytes = stats.active_bytes.all().current;
     instant.reserved_bytes = allocator.reserved_bytes();
     if (instant.event < trace().size_events()) instant.stack = trace().stack[instant.event];
     PoolId pool;
@@ -103,7 +103,7 @@ class Diagnostician {
     out_.free_space = free_space_for(allocator, std::max<int64_t>(instant.request_bytes, kSmallSize + 1), stream, pool);
     if (failed) out_.free_space = free_space_for(allocator, instant.request_bytes, stream, pool);
     // Also what was freed but still waits for other streams is counted as live: no allocator may reuse it either.
-    out_.floor_bytes = std::max(stats.requested_bytes.all.peak, instant.requested_bytes + instant.request_bytes);
+    out_.floor_bytes = std::max(stats.requested_bytes.all().peak, instant.requested_bytes + instant.request_bytes);
     if (!failed) out_.floor_bytes = whole.peak_requested().bytes;
     decide_kind();
     fill_balance(live);
@@ -138,7 +138,8 @@ class Diagnostician {
 
   void decide_kind() {
     const Instant& instant = out_.instant;
-    out_.confidence = !out_.verification->exact() || trace().size_events() == 0                 ? Confidence::low
+    const bool tells_little = trace().size_events() == 0 || shows_only_the_end();
+    out_.confidence = !out_.verification->exact() || tells_little                               ? Confidence::low
                       : out_.verification->timeline.uncertain_ghosts > 0 || !snapshot_.complete ? Confidence::medium
                                                                                                 : Confidence::high;
     if (!instant.failed) {
@@ -207,7 +208,12 @@ class Diagnostician {
   // What a snapshot cannot know: context, libraries, other processes.
   void add_outside() {
     if (!options_.card_bytes) {
-      out_.balance.push_back(BalanceRow{balance_phrase("outside"), std::nullopt, balance_phrase("from-nowhere"), true});
+      // What the card had free at the failure tells how large it is at least.
+      const Phrase source =
+          out_.instant.failed
+              ? balance_phrase("from-nowhere-of-at-least").with("bytes", format_bytes(out_.balance_total_bytes))
+              : balance_phrase("from-nowhere");
+      out_.balance.push_back(BalanceRow{balance_phrase("outside"), std::nullopt, source, true});
       return;
     }
     held_bytes_ = out_.balance_total_bytes;
@@ -231,13 +237,16 @@ class Diagnostician {
   [[nodiscard]] Phrase limit_phrase() const {
     if (!out_.capacity.is_limit) return {};
     const std::string high = format_bytes(out_.capacity.high_bytes);
-    if (out_.capacity.low_bytes == out_.capacity.high_bytes) return why_phrase("under-limit").with("high", high);
-    return why_phrase("under-limit-range").with("low", format_bytes(out_.capacity.low_bytes)).with("high", high);
+    const std::string low = format_bytes(out_.capacity.low_bytes);
+    if (low == high) return why_phrase("under-limit").with("high", high);
+    return why_phrase("under-limit-range").with("low", low).with("high", high);
   }
 
   [[nodiscard]] Phrase place_phrase() const {
     if (out_.instant.stack == StackId::none) return {};
-    return why_phrase("place").with("site", site_text(snapshot_, out_.instant.stack));
+    std::string site = site_text(snapshot_, out_.instant.stack);
+    if (site.starts_with('(') && site.ends_with(')')) site = site.substr(1, site.size() - 2);
+    return why_phrase("place").with("site", std::move(site));
   }
 
   // "why.KEY" with what every sentence about a failed request names.
@@ -327,22 +336,35 @@ class Diagnostician {
                           .with("reserved", format_bytes(instant.reserved_bytes));
       return;
     }
+    const Peak& reserved = out_.verification->replay->peak_reserved();
     out_.sentence =
         why_phrase("peak")
             .with("outcome", outcome_phrase())
-            .with("live", format_bytes(instant.active_bytes))
-            .with("when", instant.event == kNoEvent ? why_phrase("before-first-event")
-                                                    : why_phrase("at-event").with("event", format_count(instant.event)))
+            .with("live", format_mib(out_.floor_bytes))
+            .with("when", when_phrase(instant.event))
             .with("place", place_phrase())
-            .with("reserved", format_bytes(out_.verification->replay->peak_reserved().bytes))
-            .with("floor", format_bytes(out_.floor_bytes));
+            .with("reserved", format_mib(reserved.bytes))
+            .with("reserved_when", reserved.event == instant.event ? why_phrase("then") : when_phrase(reserved.event));
+  }
+
+  static Phrase when_phrase(uint32_t event) {
+    return event == kNoEvent ? why_phrase("before-first-event")
+                             : why_phrase("at-event").with("event", format_count(event));
+  }
+
+  // Less is recorded than what was live when the recording began: it tells little of what came before.
+  [[nodiscard]] bool shows_only_the_end() const {
+    const Timeline& timeline = out_.verification->timeline;
+    const auto at_start = std::count_if(timeline.allocations.begin(), timeline.allocations.end(),
+                                        [](const Allocation& each) { return each.begin == kNoEvent; });
+    return timeline.starts_mid_life && static_cast<int64_t>(trace().size_events()) < at_start;
   }
 
   // Requests that failed are not to be passed over because the program went on without them.
   [[nodiscard]] Phrase outcome_phrase() const {
     const Trace& events = trace();
     const auto last = std::find(events.action.rbegin(), events.action.rend(), Action::oom);
-    if (last == events.action.rend()) return why_phrase("nothing-failed");
+    if (last == events.action.rend()) return why_phrase(shows_only_the_end() ? "short-history" : "nothing-failed");
     const size_t event = events.size_events() - 1 - static_cast<size_t>(last - events.action.rbegin());
     return why_phrase("survived")
         .with("count", format_count(out_.verification->refused_requests))

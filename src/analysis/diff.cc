@@ -140,8 +140,32 @@ Result<Shown> state_at(const Verification& verification, const DiffMoment& momen
   if (!moment.step) return show_state(verification, moment.moment, 0, GroupBy::stack, /*with_curve=*/false);
   OOM_TRY(const uint32_t event, peak_of_step(verification, *moment.step));
   OOM_TRY(Shown shown, show_state(verification, Moment::event, event, GroupBy::stack, /*with_curve=*/false));
-  shown.at = fmt::format("step {}, {}", *moment.step, shown.at);
+  shown.at =
+      fmt::format("step {}, event {} of {}", *moment.step, format_count(event), format_count(shown.totals.events));
   return shown;
+}
+
+Result<Shown> state_of_side(const char* side, const Verification& verification, const DiffMoment& moment) {
+  Result<Shown> shown = state_at(verification, moment);
+  if (shown) return shown;
+  Error error = shown.error();
+  error.where = fmt::format("{}, {}", side, error.where);
+  if (error.code == "no-oom-event") error.hint = "oomscope diff A B --at peak";
+  return error;
+}
+
+Phrase moment_of(const DiffMoment& moment, const Shown& shown) {
+  const int64_t events = shown.totals.events;
+  if (events == 0) return Phrase{.key = "diff.at.no-history"};
+  if (shown.event == kNoEvent) return Phrase{.key = "diff.at.before"}.with("events", format_count(events));
+  const char* key = moment.step                    ? "diff.at.step"
+                    : moment.moment == Moment::oom ? "diff.at.oom"
+                    : moment.moment == Moment::end ? "diff.at.end"
+                                                   : "diff.at.peak";
+  return Phrase{.key = key}
+      .with("step", moment.step ? format_count(*moment.step) : "")
+      .with("event", format_count(shown.event))
+      .with("events", format_count(events));
 }
 
 }  // namespace
@@ -167,8 +191,10 @@ Result<uint32_t> peak_of_step(const Verification& verification, int64_t step) {
 
 Result<Diff> find_differences(const Verification& a, const Verification& b, const DiffMoment& moment) {
   Diff diff;
-  OOM_TRY(diff.a, state_at(a, moment));
-  OOM_TRY(diff.b, state_at(b, moment));
+  OOM_TRY(diff.a, state_of_side("A", a, moment));
+  OOM_TRY(diff.b, state_of_side("B", b, moment));
+  diff.at_a = moment_of(moment, diff.a);
+  diff.at_b = moment_of(moment, diff.b);
   diff.rows = match_sites(live_sites(a, diff.a.event), live_sites(b, diff.b.event));
   diff.settings = setting_differences(a, b);
   return diff;

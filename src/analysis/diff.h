@@ -44,11 +44,13 @@ struct SettingDifference {
 struct Diff {
   Shown a;  // totals and the moment; its rows are not filled from here
   Shown b;
+  Phrase at_a;  // the moment in words: diff.at.ID
+  Phrase at_b;
   std::vector<DiffRow> rows;  // the user's own code first, then by size of the difference; sum to the active bytes
   std::vector<SettingDifference> settings;
 };
 
-// Errors: no-oom-event, steps-unknown, step-not-found.
+// Errors: no-oom-event, steps-unknown, step-not-found; they name the side, A or B.
 [[nodiscard]] Result<Diff> find_differences(const Verification& a, const Verification& b, const DiffMoment& moment);
 
 // See Note [Matching lines].

@@ -76,6 +76,8 @@ struct Diagnosis {
 struct Changes {
   std::optional<int64_t> cap_bytes;     // what the runs were given
   std::vector<SweepRun> runs;           // best first
+  std::vector<RuleSet> rules;           // all that replay the recording alike, those of the diagnosis first
+  std::vector<bool> accepted;           // one a run: each of those rules knows its settings
   bool at_high_end = false;             // of the limit's range: at the low end nothing fits
   int64_t recorded_reserved_bytes = 0;  // of a replay under the recorded settings, from the same start as the runs
   bool recorded_completes = true;       // that replay
@@ -89,5 +91,10 @@ struct Changes {
 // Error: gpu-too-small. A file without history gets a diagnosis of its segments.
 [[nodiscard]] Result<Diagnosis> diagnose(const Snapshot& snapshot, int32_t device, const WhyOptions& options);
 [[nodiscard]] Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options);
+// The rules that replay the recording alike, those of the diagnosis first. Costs a replay each.
+[[nodiscard]] std::vector<RuleSet> rules_not_told_apart(const Verification& verification);
+// Runs worth proposing, best first: those that fit where something failed, else those that reserve less than the
+// recording did; under settings that every torch which may have written the recording takes.
+[[nodiscard]] std::vector<const SweepRun*> proposals(const Diagnosis& diagnosis, const Changes& changes);
 
 }  // namespace oomscope

@@ -93,12 +93,13 @@ std::string CachingAllocator::check_invariants() const {
   auto differs = [](const char* name, int64_t counted, int64_t kept) {
     return counted == kept ? std::string() : fmt::format("{} is {} but the blocks sum to {}", name, kept, counted);
   };
-  for (std::string text : {differs("reserved", reserved, total_reserved_),
-                           differs("reserved_bytes", reserved, stats_.reserved_bytes.all.current),
-                           differs("allocated_bytes", allocated, stats_.allocated_bytes.all.current),
-                           differs("active_bytes", active, stats_.active_bytes.all.current),
-                           differs("requested_bytes", requested, stats_.requested_bytes.all.current),
-                           differs("inactive_split_bytes", inactive_split, stats_.inactive_split_bytes.all.current)}) {
+  for (std::string text :
+       {differs("reserved", reserved, total_reserved_),
+        differs("reserved_bytes", reserved, stats_.reserved_bytes.all().current),
+        differs("allocated_bytes", allocated, stats_.allocated_bytes.all().current),
+        differs("active_bytes", active, stats_.active_bytes.all().current),
+        differs("requested_bytes", requested, stats_.requested_bytes.all().current),
+        differs("inactive_split_bytes", inactive_split, stats_.inactive_split_bytes.all().current)}) {
     if (!text.empty()) return text;
   }
   return {};

@@ -37,13 +37,13 @@ TEST(AdoptSegment, FreeBlocksServe) {
 TEST(AdoptSegment, StatisticsCountItAsCurrent) {
   Rig rig;
   adopt_mixed(rig);
-  EXPECT_EQ(rig.stats().segment.large.current, 1);
-  EXPECT_EQ(rig.stats().reserved_bytes.large.current, 20 * kMiB);
-  EXPECT_EQ(rig.stats().allocated_bytes.large.current, 5 * kMiB);
-  EXPECT_EQ(rig.stats().active_bytes.large.current, 8 * kMiB);
-  EXPECT_EQ(rig.stats().requested_bytes.large.current, 8 * kMiB - 1);
-  EXPECT_EQ(rig.stats().inactive_split.large.current, 2);
-  EXPECT_EQ(rig.stats().inactive_split_bytes.large.current, 12 * kMiB);
+  EXPECT_EQ(rig.stats().segment.large().current, 1);
+  EXPECT_EQ(rig.stats().reserved_bytes.large().current, 20 * kMiB);
+  EXPECT_EQ(rig.stats().allocated_bytes.large().current, 5 * kMiB);
+  EXPECT_EQ(rig.stats().active_bytes.large().current, 8 * kMiB);
+  EXPECT_EQ(rig.stats().requested_bytes.large().current, 8 * kMiB - 1);
+  EXPECT_EQ(rig.stats().inactive_split.large().current, 2);
+  EXPECT_EQ(rig.stats().inactive_split_bytes.large().current, 12 * kMiB);
   EXPECT_EQ(rig.stats().num_device_alloc, 0);
   EXPECT_EQ(rig.reserved(), 20 * kMiB);
 }
@@ -77,8 +77,8 @@ TEST(AdoptSegment, OversizeBlocksCount) {
   rig.allocator.adopt_segment(
       kBase, 50 * kMiB, StreamId{0}, {}, false, false,
       std::vector<AdoptedBlock>{{.size = 50 * kMiB, .requested_size = 50 * kMiB, .allocated = true}});
-  EXPECT_EQ(rig.stats().oversize_segments.current, 1);
-  EXPECT_EQ(rig.stats().oversize_allocations.current, 1);
+  EXPECT_EQ(rig.stats().oversize_segments.value().current, 1);
+  EXPECT_EQ(rig.stats().oversize_allocations.value().current, 1);
 }
 
 TEST(AdoptSegment, ExpandableRangeGrowsInItsHole) {
@@ -88,7 +88,7 @@ TEST(AdoptSegment, ExpandableRangeGrowsInItsHole) {
                                                         {.size = 20 * kMiB, .requested_size = 1, .allocated = true},
                                                         {.size = 120 * kMiB, .mapped = false}});
   EXPECT_EQ(rig.reserved(), 20 * kMiB);
-  EXPECT_EQ(rig.stats().segment.all.current, 0);
+  EXPECT_EQ(rig.stats().segment.all().current, 0);
   EXPECT_EQ(rig.get(15 * kMiB)->address, kBase);
 }
 
@@ -114,16 +114,16 @@ TEST(MallocAt, PrefixCountsAsAnAllocationAndAFree) {
   Rig rig;
   rig.free(rig.get(20 * kMiB));
   at(rig, FakeDevice::kFirst + 8 * kMiB, 4 * kMiB);
-  EXPECT_EQ(rig.stats().allocation.all.allocated(), 3);
-  EXPECT_EQ(rig.stats().allocation.all.current, 1);
-  EXPECT_EQ(rig.stats().requested_bytes.all.allocated(), 32 * kMiB);
+  EXPECT_EQ(rig.stats().allocation.all().allocated(), 3);
+  EXPECT_EQ(rig.stats().allocation.all().current, 1);
+  EXPECT_EQ(rig.stats().requested_bytes.all().allocated(), 32 * kMiB);
 }
 
 TEST(MallocAt, StartOfAFreeBlockNeedsNoPrefix) {
   Rig rig;
   rig.free(rig.get(20 * kMiB));
   at(rig, FakeDevice::kFirst, 4 * kMiB);
-  EXPECT_EQ(rig.stats().allocation.all.allocated(), 2);
+  EXPECT_EQ(rig.stats().allocation.all().allocated(), 2);
 }
 
 TEST(MallocAt, SplitsByTheOrdinaryRule) {

@@ -16,9 +16,13 @@ CachingAllocator::~CachingAllocator() = default;
 
 // --- requests --------------------------------------------------------------------------------------------------------
 
+int64_t CachingAllocator::round_by_divisions(int64_t requested) const {
+  return round_size(requested, settings_, rules_);
+}
+
 CachingAllocator::Request CachingAllocator::make_request(int64_t requested, StreamId stream, PrivatePool* owner,
                                                          bool suspended) {
-  const int64_t size = has_divisions_ ? round_size(requested, settings_, rules_) : round_to_block(requested);
+  const int64_t size = has_divisions_ ? round_by_divisions(requested) : round_to_block(requested);
   BlockPool* pool =
       owner == nullptr ? (is_small(size) ? &small_ : &large_) : (is_small(size) ? &owner->small : &owner->large);
   const bool pool_allows =
@@ -90,7 +94,10 @@ Block* CachingAllocator::malloc_at(uint64_t address, int64_t requested, StreamId
 Block* CachingAllocator::allocate(Request& request) {
   refusal_ = Refusal::none;
   Block* block = find_or_make(request);
-  if (block != nullptr) return carve(request, block);
+  return block != nullptr ? carve(request, block) : refuse(request);
+}
+
+Block* CachingAllocator::refuse(const Request& request) {
   if (refusal_ == Refusal::impossible) return nullptr;
   if (request.rejected) {
     refusal_ = Refusal::preempted;
@@ -103,7 +110,11 @@ Block* CachingAllocator::allocate(Request& request) {
 
 // The chain of attempts; stops at the first that yields a block.
 Block* CachingAllocator::find_or_make(Request& request) {
-  if (Block* block = get_free_block(request)) return block;
+  Block* block = get_free_block(request);
+  return block != nullptr ? block : make_block(request);
+}
+
+Block* CachingAllocator::make_block(Request& request) {
   if (gc_active()) garbage_collect();
   if (refusal_ == Refusal::impossible) return nullptr;
   if (Block* block = alloc_block(request, false)) return block;
@@ -123,15 +134,18 @@ Block* CachingAllocator::find_or_make(Request& request) {
 
 // --- the free-set search ---------------------------------------------------------------------------------------------
 
+namespace {
+
+bool is_tie(const Block& a, const Block& b) { return a.size == b.size && a.order == b.order && a.segment != b.segment; }
+
+}  // namespace
+
 Block* CachingAllocator::get_free_block(Request& request) {
   if (gc_active()) request.pool->searches += 1;
   Block* candidate = best_fit(request);
   if (candidate == nullptr || !accepts(request.size, candidate->size)) return nullptr;
-  if (!candidate->segment->is_expandable) {
-    const Block* other = request.blocks->free.next_of_same_size(*candidate);
-    if (other != nullptr && other->order == candidate->order && other->segment != candidate->segment) ++address_ties_;
-  }
-  remove_free(*candidate);
+  const Block* other = request.blocks->free.erase(*candidate);
+  if (other != nullptr && !candidate->segment->is_expandable && is_tie(*candidate, *other)) ++address_ties_;
   return candidate;
 }
 
@@ -140,7 +154,11 @@ Block* CachingAllocator::get_free_block(Request& request) {
 Block* CachingAllocator::best_fit(const Request& request) const {
   const FreeSet& free = request.blocks->free;
   Block* candidate = free.lower_bound(request.size);
-  if (candidate == nullptr || !candidate->segment->is_expandable) return candidate;
+  return candidate == nullptr || !candidate->segment->is_expandable ? candidate : best_fit_from(candidate, request);
+}
+
+Block* CachingAllocator::best_fit_from(Block* candidate, const Request& request) const {
+  const FreeSet& free = request.blocks->free;
   if (request.expandable) {
     auto expandable_size = [](const Block& block) {
       return block.size + (block.next != nullptr && !block.next->mapped ? block.next->size : 0);
@@ -244,9 +262,10 @@ Block* CachingAllocator::try_use_on_oom_pools(Request& request) {
 
 bool CachingAllocator::should_split(const Request& request, const Block& block) const {
   const int64_t remaining = block.size - request.size;
+  if (remaining < kMinBlockSize) return false;
   if (rules_.no_split_pools && request.pool->owner != nullptr && request.pool->owner->no_split) return false;
   const bool expandable = rules_.expandable_per_request ? request.expandable : settings_.expandable_segments;
-  if (request.pool->is_small || expandable) return remaining >= kMinBlockSize;
+  if (request.pool->is_small || expandable) return true;
   return request.size < settings_.max_split_size_bytes && remaining > kSmallSize;
 }
 
@@ -275,15 +294,8 @@ Block* CachingAllocator::hand_out(Request& request, Block* block, bool split) {
     insert_free(*block);
   }
   if (!result->segment->is_expandable) {
-    if (was_split && split) {
-      stats_.inactive_split_bytes.decrease(small, result->size);
-    } else if (was_split) {
-      stats_.inactive_split_bytes.decrease(small, result->size);
-      stats_.inactive_split.decrease(small, 1);
-    } else if (split) {
-      stats_.inactive_split_bytes.increase(small, block->size);
-      stats_.inactive_split.increase(small, 1);
-    }
+    stats_.inactive_split.change(small, int64_t{split} - int64_t{was_split});
+    stats_.inactive_split_bytes.change(small, was_split ? -result->size : (split ? block->size : 0));
   }
   result->allocated = true;
   result->requested_size = request.requested;
@@ -340,25 +352,21 @@ void CachingAllocator::give_back(Block* block) {
   const int64_t requested_size = block->requested_size;
   int64_t split_count = 0;
   int64_t split_bytes = 0;
-  for (Block* neighbour : {block->prev, block->next}) {
+  auto merge = [&](Block* neighbour) {
     const int64_t absorbed = try_merge(*block, neighbour);
-    if (absorbed > 0) {
-      split_count -= 1;
-      split_bytes -= absorbed;
-    }
-  }
+    if (absorbed > 0) split_count -= 1;
+    split_bytes -= absorbed;
+  };
+  merge(block->prev);
+  merge(block->next);
   insert_free(*block);
   if (block->is_split()) {
     split_count += 1;
     split_bytes += block->size;
   }
   if (!expandable) {  // the net change counts once: it decides the peak
-    auto apply = [small](StatArray& stat, int64_t amount) {
-      if (amount > 0) stat.increase(small, amount);
-      if (amount < 0) stat.decrease(small, -amount);
-    };
-    apply(stats_.inactive_split, split_count);
-    apply(stats_.inactive_split_bytes, split_bytes);
+    stats_.inactive_split.change(small, split_count);
+    stats_.inactive_split_bytes.change(small, split_bytes);
   }
   stats_.active.decrease(small, 1);
   stats_.active_bytes.decrease(small, original_size);
@@ -385,8 +393,7 @@ int64_t CachingAllocator::try_merge(Block& into, Block* neighbour) {
   if (neighbour->mapped) {
     remove_free(*neighbour);
   } else {
-    UnmappedSet& unmapped = into.segment->blocks->unmapped;
-    unmapped.erase(unmapped.iterator_to(*neighbour));
+    remove_unmapped(*neighbour);
   }
   delete_block(neighbour);
   return absorbed;
@@ -398,6 +405,11 @@ void CachingAllocator::insert_free(Block& block) {
 }
 
 void CachingAllocator::remove_free(Block& block) { block.segment->blocks->free.erase(block); }
+
+void CachingAllocator::remove_unmapped(Block& block) {
+  UnmappedSet& unmapped = block.segment->blocks->unmapped;
+  unmapped.erase(unmapped.iterator_to(block));
+}
 
 // --- objects
 // -----------------------------------------------------------------------------------------------------------
@@ -417,12 +429,7 @@ uint64_t CachingAllocator::block_order(const Segment& segment) {
 Block* CachingAllocator::new_block(Segment* segment, uint64_t address, int64_t size) {
   Block* block = nullptr;
   if (spare_blocks_.empty()) {
-    constexpr size_t kBlocksAtOnce = 256;
-    if (arena_used_ == kBlocksAtOnce || arena_.empty()) {
-      arena_.push_back(std::make_unique<Block[]>(kBlocksAtOnce));
-      arena_used_ = 0;
-    }
-    block = &arena_.back()[arena_used_++];
+    block = block_of_arena();
   } else {
     block = spare_blocks_.back();
     spare_blocks_.pop_back();
@@ -440,6 +447,15 @@ Block* CachingAllocator::new_block(Segment* segment, uint64_t address, int64_t s
   block->held = false;
   block->tag = 0;
   return block;
+}
+
+Block* CachingAllocator::block_of_arena() {
+  constexpr size_t kBlocksAtOnce = 256;
+  if (arena_used_ == kBlocksAtOnce || arena_.empty()) {
+    arena_.push_back(std::make_unique<Block[]>(kBlocksAtOnce));
+    arena_used_ = 0;
+  }
+  return &arena_.back()[arena_used_++];
 }
 
 void CachingAllocator::delete_block(Block* block) { spare_blocks_.push_back(block); }

@@ -148,12 +148,19 @@ class CachingAllocator {
     bool capturing;
   };
 
+  // Kept out of malloc and free, which are made of one piece and would run out of registers with it.
+#define OOM_APART [[gnu::noinline]]
+
   // allocator.cc
+  OOM_APART [[nodiscard]] int64_t round_by_divisions(int64_t requested) const;
   Request make_request(int64_t requested, StreamId stream, PrivatePool* owner, bool suspended);
   Block* allocate(Request& request);
   Block* find_or_make(Request& request);
+  OOM_APART Block* make_block(Request& request);
+  OOM_APART Block* refuse(const Request& request);
   Block* get_free_block(Request& request);
   Block* best_fit(const Request& request) const;
+  OOM_APART Block* best_fit_from(Block* candidate, const Request& request) const;
   Block* alloc_block(Request& request, bool is_retry);
   Block* alloc_from_device(Request& request);
   [[nodiscard]] bool limit_allows(Request& request);
@@ -166,7 +173,9 @@ class CachingAllocator {
   int64_t try_merge(Block& into, Block* neighbour);
   void insert_free(Block& block);
   void remove_free(Block& block);
+  OOM_APART void remove_unmapped(Block& block);
   Block* new_block(Segment* segment, uint64_t address, int64_t size);
+  OOM_APART Block* block_of_arena();
   void delete_block(Block* block);
   Segment* new_segment(uint64_t address, int64_t size, StreamId stream, BlockPool* pool, bool expandable);
   void delete_segment(Segment* segment);
@@ -175,8 +184,8 @@ class CachingAllocator {
   void poll_events() {
     if (!deferred_.empty() || !events_.empty()) process_events();
   }
-  void process_events();
-  void defer_or_queue(Block* block);
+  OOM_APART void process_events();
+  OOM_APART void defer_or_queue(Block* block);
   [[nodiscard]] const Scope* scope_for(StreamId stream) const;
   [[nodiscard]] bool suspended_for(std::optional<StreamId> current) const;
 
@@ -199,6 +208,7 @@ class CachingAllocator {
   Block* grow(Request& request, Block* candidate);
   void unmap_block(Block* block);
   [[nodiscard]] int64_t page_bytes(const BlockPool& pool) const;
+#undef OOM_APART
 
   RuleSet rules_;
   AllocatorSettings settings_;

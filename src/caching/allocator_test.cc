@@ -72,7 +72,7 @@ TEST(Malloc, PeekFindsWhatMallocWouldTake) {
   const Block* found = rig.allocator.peek(3 * kMiB, StreamId{0}, PoolId{});
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->address, kFirst);
-  EXPECT_EQ(rig.stats().allocation.all.current, 0);
+  EXPECT_EQ(rig.stats().allocation.all().current, 0);
 }
 
 // --- ties ----------------------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ TEST(Free, BlocksOfTouchingSegmentsStayApart) {
   rig.free(a);
   rig.free(b);
   EXPECT_EQ(rig.get(40 * kMiB)->address, kFirst);  // a new segment, where the device starts without a script
-  EXPECT_EQ(rig.stats().segment.all.current, 3);
+  EXPECT_EQ(rig.stats().segment.all().current, 3);
 }
 
 TEST(Free, PendingNeighbourIsNotAbsorbed) {
@@ -412,8 +412,8 @@ TEST(Chain, OomLeavesLiveBlocksAlone) {
   Block* block = rig.get(20 * kMiB);
   rig.refuse(50 * kMiB);
   EXPECT_TRUE(block->allocated);
-  EXPECT_EQ(rig.stats().allocated_bytes.all.current, 20 * kMiB);
-  EXPECT_EQ(rig.stats().allocation.all.allocated(), 1);
+  EXPECT_EQ(rig.stats().allocated_bytes.all().current, 20 * kMiB);
+  EXPECT_EQ(rig.stats().allocation.all().allocated(), 1);
 }
 
 TEST(Chain, OomInAPrivatePoolSkipsTheFullRelease) {
@@ -498,7 +498,7 @@ TEST(UseOnOom, BlockStaysWithItsPool) {
 TEST(Refusals, ZeroBytesAreNoRequest) {
   Rig rig;
   EXPECT_EQ(rig.refuse(0), Refusal::zero);
-  EXPECT_EQ(rig.stats().allocation.all.allocated(), 0);
+  EXPECT_EQ(rig.stats().allocation.all().allocated(), 0);
   EXPECT_EQ(rig.stats().num_ooms, 0);
   EXPECT_EQ(rig.device.calls, DriverCalls{});
 }
@@ -510,7 +510,7 @@ TEST(Refusals, ZeroBytesDoNotPollEvents) {
   rig.free(block);
   rig.device.finish_event(0);
   rig.refuse(0);
-  EXPECT_EQ(rig.stats().active.all.current, 1);
+  EXPECT_EQ(rig.stats().active.all().current, 1);
 }
 
 TEST(Refusals, HugeRequestIsRefusedBeforeAnythingElse) {

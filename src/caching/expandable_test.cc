@@ -462,8 +462,8 @@ TEST(ExpandableStats, SegmentsAreNotCounted) {
   Rig rig(options);
   rig.free(rig.get(60 * kMiB));
   rig.allocator.empty_cache();
-  EXPECT_EQ(rig.stats().segment.all.allocated(), 0);
-  EXPECT_EQ(rig.stats().oversize_segments.allocated(), 0);
+  EXPECT_EQ(rig.stats().segment.all().allocated(), 0);
+  EXPECT_EQ(rig.stats().oversize_segments.value().allocated(), 0);
 }
 
 TEST(ExpandableStats, SplitsAreNotCounted) {
@@ -471,16 +471,16 @@ TEST(ExpandableStats, SplitsAreNotCounted) {
   Block* block = rig.get(5 * kMiB);
   rig.get(5 * kMiB);
   rig.free(block);
-  EXPECT_EQ(rig.stats().inactive_split.all.allocated(), 0);
-  EXPECT_EQ(rig.stats().inactive_split_bytes.all.allocated(), 0);
+  EXPECT_EQ(rig.stats().inactive_split.all().allocated(), 0);
+  EXPECT_EQ(rig.stats().inactive_split_bytes.all().allocated(), 0);
 }
 
 TEST(ExpandableStats, ReservedBytesCountMappedPages) {
   Rig rig(expandable());
   rig.get(25 * kMiB);
   rig.get(512);
-  EXPECT_EQ(rig.stats().reserved_bytes.large.current, 40 * kMiB);
-  EXPECT_EQ(rig.stats().reserved_bytes.small.current, 2 * kMiB);
+  EXPECT_EQ(rig.stats().reserved_bytes.large().current, 40 * kMiB);
+  EXPECT_EQ(rig.stats().reserved_bytes.small().current, 2 * kMiB);
 }
 
 }  // namespace

@@ -47,28 +47,23 @@ class alignas(64) SizeClass {
     uint32_t place = count_;
     while (place > 0 && Less{}(block, *front_[place - 1])) --place;
     if (place == kFront || (place == count_ && has_rest() && !Less{}(block, *rest_->begin()))) {
-      if (rest_ == nullptr) rest_ = std::make_unique<Tree>();
-      rest_->insert(block);
+      insert_into_rest(block);
       return;
     }
-    if (count_ == kFront) {
-      if (rest_ == nullptr) rest_ = std::make_unique<Tree>();
-      rest_->insert(rest_->begin(), *front_[--count_]);
-    }
+    if (count_ == kFront) insert_into_rest(*front_[--count_]);
     for (uint32_t i = count_; i > place; --i) front_[i] = front_[i - 1];
     front_[place] = &block;
     ++count_;
   }
 
-  void erase(Block& block) {
+  // Returns the block behind it; nullptr if there is none.
+  Block* erase(Block& block) {
     const uint32_t place = place_of(block);
-    if (place == count_) {
-      rest_->erase(rest_->iterator_to(block));
-      return;
-    }
+    if (place == count_) return erase_from_rest(block);
     --count_;
     for (uint32_t i = place; i < count_; ++i) front_[i] = front_[i + 1];
-    if (count_ == 0 && has_rest()) refill();
+    if (place < count_) return front_[place];
+    return has_rest() ? refill(place) : nullptr;
   }
 
   // The first block of at least `size` bytes; nullptr if there is none.
@@ -76,17 +71,13 @@ class alignas(64) SizeClass {
     for (uint32_t i = 0; i < count_; ++i) {
       if (front_[i]->size >= size) return front_[i];
     }
-    if (!has_rest()) return nullptr;
-    auto found = rest_->lower_bound(size, SizeLess{});
-    return found != rest_->end() ? unconst(&*found) : nullptr;
+    return has_rest() ? lower_bound_in_rest(size) : nullptr;
   }
 
   [[nodiscard]] Block* next(const Block& block) const {
     const uint32_t place = place_of(block);
     if (place + 1 < count_) return front_[place + 1];
-    if (!has_rest()) return nullptr;
-    auto following = place == count_ ? ++rest_->iterator_to(block) : rest_->begin();
-    return following != rest_->end() ? unconst(&*following) : nullptr;
+    return has_rest() ? next_in_rest(block, place) : nullptr;
   }
 
   [[nodiscard]] Block* previous(const Block& block) const {
@@ -123,11 +114,31 @@ class alignas(64) SizeClass {
 
   [[nodiscard]] bool has_rest() const { return rest_ != nullptr && !rest_->empty(); }
 
-  void refill() {
+  // The tree is rarely needed: kept out of its callers, which would run out of registers with it.
+  [[gnu::noinline]] void insert_into_rest(Block& block) {
+    if (rest_ == nullptr) rest_ = std::make_unique<Tree>();
+    rest_->insert(block);
+  }
+  [[gnu::noinline]] Block* erase_from_rest(Block& block) {
+    auto following = rest_->erase(rest_->iterator_to(block));
+    return following != rest_->end() ? &*following : nullptr;
+  }
+  [[gnu::noinline]] [[nodiscard]] Block* lower_bound_in_rest(int64_t size) const {
+    auto found = rest_->lower_bound(size, SizeLess{});
+    return found != rest_->end() ? unconst(&*found) : nullptr;
+  }
+  [[gnu::noinline]] [[nodiscard]] Block* next_in_rest(const Block& block, uint32_t place) const {
+    auto following = place == count_ ? ++rest_->iterator_to(block) : rest_->begin();
+    return following != rest_->end() ? unconst(&*following) : nullptr;
+  }
+  // The last block of the array is gone, which was at `place`: some of the rest, if none is left. Returns the next.
+  [[gnu::noinline]] Block* refill(uint32_t place) {
+    if (place > 0) return &*rest_->begin();
     while (count_ < kFront / 2 && has_rest()) {
       front_[count_++] = &*rest_->begin();
       rest_->erase(rest_->begin());
     }
+    return front_[0];
   }
 
   std::array<Block*, kFront> front_{};
@@ -144,20 +155,22 @@ class FreeSet {
   void insert(Block& block) {
     const uint32_t index = class_of(block.size);
     const uint32_t row = index / 64;
-    if (rows_[row] == nullptr) rows_[row] = std::make_unique<Row>();
+    if (rows_[row] == nullptr) make_row(row);
     (*rows_[row])[index % 64].insert(block);
     row_bits_[row] |= uint64_t{1} << (index % 64);
     bits_ |= uint64_t{1} << row;
   }
 
-  void erase(Block& block) {
+  // Returns the block behind it if that is of its class, which all blocks of its size are; else nullptr.
+  Block* erase(Block& block) {
     const uint32_t index = class_of(block.size);
     const uint32_t row = index / 64;
     SizeClass& blocks = (*rows_[row])[index % 64];
-    blocks.erase(block);
-    if (!blocks.empty()) return;
+    Block* following = blocks.erase(block);
+    if (!blocks.empty()) return following;
     row_bits_[row] &= ~(uint64_t{1} << (index % 64));
     if (row_bits_[row] == 0) bits_ &= ~(uint64_t{1} << row);
+    return nullptr;
   }
 
   // The first block of at least `size` bytes; nullptr if there is none.
@@ -173,11 +186,6 @@ class FreeSet {
     const uint32_t index = class_of(block.size);
     Block* following = class_at(index).next(block);
     return following != nullptr ? following : first_above(index);
-  }
-
-  [[nodiscard]] Block* next_of_same_size(const Block& block) const {
-    Block* following = class_at(class_of(block.size)).next(block);
-    return following != nullptr && following->size == block.size ? following : nullptr;
   }
 
   [[nodiscard]] Block* first() const {
@@ -198,13 +206,14 @@ class FreeSet {
   using Row = std::array<SizeClass, 64>;
   static constexpr uint32_t kRows = 56;  // sizes below 2^63 need 50
 
+  [[gnu::noinline]] void make_row(uint32_t row) { rows_[row] = std::make_unique<Row>(); }
+
   [[nodiscard]] const SizeClass& class_at(uint32_t index) const { return (*rows_[index / 64])[index % 64]; }
 
   [[nodiscard]] static uint32_t class_of(int64_t size) {
     const uint64_t units = static_cast<uint64_t>(size) >> 9;
-    if (units < 64) return static_cast<uint32_t>(units);
-    const uint32_t shift = static_cast<uint32_t>(std::bit_width(units)) - 7;
-    return (shift + 1) * 64 + (static_cast<uint32_t>(units >> shift) - 64);
+    const uint32_t shift = static_cast<uint32_t>(std::bit_width(units | 64)) - 7;  // 0 in the first two rows
+    return shift * 64 + static_cast<uint32_t>(units >> shift);
   }
 
   [[nodiscard]] Block* first_in_row(uint32_t row, uint64_t mask) const {

@@ -58,7 +58,7 @@ TEST(FreeSet, ManyOfOneSizeGoByAddress) {
   EXPECT_EQ(set.last(), &blocks.back());
   for (Block& block : blocks) {
     EXPECT_EQ(set.lower_bound(1000), &block);
-    set.erase(block);
+    EXPECT_EQ(set.erase(block), &block == &blocks.back() ? nullptr : &block + 1);
   }
   EXPECT_TRUE(set.empty());
 }

@@ -30,7 +30,12 @@ struct BlockPool {
   StreamBlocks* last_used = nullptr;                        // most calls ask for the same stream again
 
   StreamBlocks& of(StreamId stream) {
-    if (last_used != nullptr && last_used->stream == stream) return *last_used;
+    return last_used != nullptr && last_used->stream == stream ? *last_used : find_or_add(stream);
+  }
+
+ private:
+  // Not where of() is inlined: malloc would run out of registers.
+  [[gnu::noinline]] StreamBlocks& find_or_add(StreamId stream) {
     auto place = std::lower_bound(streams.begin(), streams.end(), stream,
                                   [](const auto& entry, StreamId id) { return entry->stream < id; });
     if (place == streams.end() || (*place)->stream != stream) {

@@ -286,7 +286,7 @@ TEST(ReleaseAvailable, SkipsExpandableSegments) {
   rig.free(rig.get(60 * kMiB));
   rig.get(20 * kMiB);
   EXPECT_EQ(rig.stats().num_alloc_retries, 1);
-  EXPECT_EQ(rig.stats().segment.all.freed, 0);
+  EXPECT_EQ(rig.stats().segment.all().freed, 0);
 }
 
 TEST(ReleaseAvailable, OfAnExpandableSegmentIsAnAssertionUpToTorch26) {

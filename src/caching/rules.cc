@@ -8,6 +8,8 @@ constexpr RuleSet kTorch211{.name = "torch-2.11"};
 constexpr RuleSet torch_212() {
   RuleSet rules = kTorch211;
   rules.name = "torch-2.12";
+  rules.first_release = "2.12";
+  rules.last_release = "2.12";
   rules.tie_break = TieBreak::block_counter;
   rules.preemptive_rejection = true;
   return rules;
@@ -16,6 +18,8 @@ constexpr RuleSet torch_212() {
 constexpr RuleSet torch_212_custom() {
   RuleSet rules = torch_212();
   rules.name = "torch-2.12-custom";
+  rules.first_release = "2.12";
+  rules.last_release = "2.12";
   rules.tie_break = TieBreak::custom_block_counter;
   return rules;
 }
@@ -23,6 +27,8 @@ constexpr RuleSet torch_212_custom() {
 constexpr RuleSet torch_213() {
   RuleSet rules = torch_212();
   rules.name = "torch-2.13";
+  rules.first_release = "2.13";
+  rules.last_release = "2.13";
   rules.tie_break = TieBreak::segment_counter;
   rules.only_capture_suspends = true;
   return rules;
@@ -31,6 +37,9 @@ constexpr RuleSet torch_213() {
 constexpr RuleSet torch_29() {
   RuleSet rules = kTorch211;
   rules.name = "torch-2.9";
+  rules.first_release = "2.9";
+  rules.last_release = "2.9";
+  rules.large_segment_option = false;
   rules.newest_scope_first = false;
   rules.expandable_per_request = false;
   rules.use_on_oom = UseOnOom::last;
@@ -43,6 +52,8 @@ constexpr RuleSet torch_29() {
 constexpr RuleSet torch_26() {
   RuleSet rules = torch_29();
   rules.name = "torch-2.6";
+  rules.first_release = "2.5";
+  rules.last_release = "2.8";
   rules.parser = SettingsParser::torch_2_0;
   rules.non_split_rounding_option = false;
   rules.reclaim_skips_expandable = false;
@@ -52,6 +63,8 @@ constexpr RuleSet torch_26() {
 constexpr RuleSet torch_24() {
   RuleSet rules = torch_26();
   rules.name = "torch-2.4";
+  rules.first_release = "2.2";
+  rules.last_release = "2.4";
   rules.private_expandable = PrivateExpandable::no;
   rules.suspended_release_asserts = true;
   rules.use_on_oom = UseOnOom::never;
@@ -62,6 +75,8 @@ constexpr RuleSet torch_24() {
 constexpr RuleSet torch_21() {
   RuleSet rules = torch_24();
   rules.name = "torch-2.1";
+  rules.first_release = "1.13";
+  rules.last_release = "2.1";
   rules.one_division_rounds = false;
   return rules;
 }

@@ -32,6 +32,9 @@ enum class PrivateExpandable {
 
 struct RuleSet {
   std::string_view name;  // as `--rules` takes it
+  std::string_view first_release = "2.10";
+  std::string_view last_release = "2.11";
+  bool large_segment_option = true;  // large_segment_size_mb exists
   SettingsParser parser = SettingsParser::unified;
   TieBreak tie_break = TieBreak::address;
   bool one_division_rounds = true;         // false (to 2.1): roundup_power2_divisions:1 leaves sizes unrounded

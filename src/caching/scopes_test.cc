@@ -114,8 +114,8 @@ TEST(PrivatePools, NeverShareBlocksWithTheDefaultPool) {
 TEST(PrivatePools, CountIntoTheSameStatistics) {
   Rig rig;
   rig.get_in(kOne, 20 * kMiB);
-  EXPECT_EQ(rig.stats().reserved_bytes.large.current, 20 * kMiB);
-  EXPECT_EQ(rig.stats().allocation.all.current, 1);
+  EXPECT_EQ(rig.stats().reserved_bytes.large().current, 20 * kMiB);
+  EXPECT_EQ(rig.stats().allocation.all().current, 1);
 }
 
 // --- record_stream and events --------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ TEST(RecordStream, OfTheBlocksOwnStreamIsIgnored) {
   rig.allocator.record_stream(block, StreamId{5});
   rig.free(block);
   EXPECT_TRUE(rig.device.events.empty());
-  EXPECT_EQ(rig.stats().active.all.current, 0);
+  EXPECT_EQ(rig.stats().active.all().current, 0);
 }
 
 TEST(RecordStream, OfOneStreamTwiceIsOneEvent) {
@@ -155,11 +155,11 @@ TEST(RecordStream, OfOneStreamTwiceIsOneEvent) {
 TEST(PendingBlock, IsActiveButNotAllocated) {
   Rig rig;
   used_and_freed(rig, {1});
-  EXPECT_EQ(rig.stats().allocation.all.current, 0);
-  EXPECT_EQ(rig.stats().allocated_bytes.all.current, 0);
-  EXPECT_EQ(rig.stats().active.all.current, 1);
-  EXPECT_EQ(rig.stats().active_bytes.all.current, 20 * kMiB);
-  EXPECT_EQ(rig.stats().requested_bytes.all.current, 20 * kMiB);
+  EXPECT_EQ(rig.stats().allocation.all().current, 0);
+  EXPECT_EQ(rig.stats().allocated_bytes.all().current, 0);
+  EXPECT_EQ(rig.stats().active.all().current, 1);
+  EXPECT_EQ(rig.stats().active_bytes.all().current, 20 * kMiB);
+  EXPECT_EQ(rig.stats().requested_bytes.all().current, 20 * kMiB);
 }
 
 TEST(PendingBlock, ServesNobody) {
@@ -173,7 +173,7 @@ TEST(PendingBlock, ComesBackAtTheNextMallocOfAnySizeAndStream) {
   used_and_freed(rig, {1});
   rig.device.finish_event(0);
   rig.get(512, 9);
-  EXPECT_EQ(rig.stats().active.large.current, 0);
+  EXPECT_EQ(rig.stats().active.large().current, 0);
 }
 
 TEST(PendingBlock, ServesTheMallocThatFoundItDone) {
@@ -189,7 +189,7 @@ TEST(PendingBlock, DoesNotComeBackAtAFree) {
   used_and_freed(rig, {1});
   rig.device.finish_event(0);
   rig.free(other);
-  EXPECT_EQ(rig.stats().active.large.current, 1);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
 }
 
 TEST(PendingBlock, WaitsForEveryStream) {
@@ -197,10 +197,10 @@ TEST(PendingBlock, WaitsForEveryStream) {
   used_and_freed(rig, {1, 2});
   rig.device.finish_event(0);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 1);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
   rig.device.finish_event(1);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 0);
+  EXPECT_EQ(rig.stats().active.large().current, 0);
 }
 
 TEST(EventQueue, StopsAtItsFirstUnfinishedEvent) {
@@ -209,7 +209,7 @@ TEST(EventQueue, StopsAtItsFirstUnfinishedEvent) {
   used_and_freed(rig, {1});
   rig.device.finish_event(1);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 2);
+  EXPECT_EQ(rig.stats().active.large().current, 2);
 }
 
 TEST(EventQueue, OfASlowStreamDoesNotHoldTheOthers) {
@@ -218,7 +218,7 @@ TEST(EventQueue, OfASlowStreamDoesNotHoldTheOthers) {
   used_and_freed(rig, {2});
   rig.device.finish_event(1);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 1);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
 }
 
 // --- while a capture or a scope suspends ---------------------------------------------------------------------------
@@ -229,10 +229,10 @@ TEST(Suspended, EventsAreNotPolledWhileAScopeIsOpen) {
   rig.device.finish_event(0);
   rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 1);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
   rig.allocator.end_allocate_to_pool(kOne);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 0);
+  EXPECT_EQ(rig.stats().active.large().current, 0);
 }
 
 TEST(Suspended, UserScopeStillPollsSinceTorch213) {
@@ -241,7 +241,7 @@ TEST(Suspended, UserScopeStillPollsSinceTorch213) {
   rig.device.finish_event(0);
   rig.allocator.begin_allocate_to_pool(kOne, std::nullopt, false);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 0);
+  EXPECT_EQ(rig.stats().active.large().current, 0);
 }
 
 TEST(Suspended, CaptureDoesNotPollInTorch213) {
@@ -250,7 +250,7 @@ TEST(Suspended, CaptureDoesNotPollInTorch213) {
   rig.device.finish_event(0);
   rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 1);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
 }
 
 TEST(Suspended, CaptureOfAnotherStreamDoesNotSuspendSinceTorch213) {
@@ -260,7 +260,7 @@ TEST(Suspended, CaptureOfAnotherStreamDoesNotSuspendSinceTorch213) {
     rig.device.finish_event(0);
     rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
     rig.get(512, 4);
-    EXPECT_EQ(rig.stats().active.large.current, pending) << rules;
+    EXPECT_EQ(rig.stats().active.large().current, pending) << rules;
   }
 }
 
@@ -321,14 +321,14 @@ TEST(Suspended, FreeIsDeferredUntilTheEnd) {
   rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
   used_and_freed(rig, {1});
   EXPECT_TRUE(rig.device.events.empty());
-  EXPECT_EQ(rig.stats().active.large.current, 1);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
   rig.allocator.end_allocate_to_pool(kGraph);
   rig.get(512);  // records the event only now
   EXPECT_EQ(rig.device.events.size(), 1u);
-  EXPECT_EQ(rig.stats().active.large.current, 1);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
   rig.device.finish_event(0);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 0);
+  EXPECT_EQ(rig.stats().active.large().current, 0);
 }
 
 TEST(Suspended, FreeUnderAUserScopeIsNotDeferredSinceTorch213) {
@@ -342,7 +342,7 @@ TEST(Suspended, BlockWithoutUsesIsReturnedAtOnce) {
   Rig rig;
   rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
   rig.free(rig.get(20 * kMiB));
-  EXPECT_EQ(rig.stats().active.large.current, 0);
+  EXPECT_EQ(rig.stats().active.large().current, 0);
 }
 
 TEST(Suspended, DeferredNeighbourIsNotAbsorbed) {
@@ -386,9 +386,9 @@ TEST(HeldFree, StaysPendingUntilItIsCompleted) {
   Block* block = rig.get(20 * kMiB);
   rig.allocator.free_held(block);
   rig.get(512);
-  EXPECT_EQ(rig.stats().active.large.current, 1);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
   rig.allocator.complete(block);
-  EXPECT_EQ(rig.stats().active.large.current, 0);
+  EXPECT_EQ(rig.stats().active.large().current, 0);
   EXPECT_EQ(rig.allocator.held_count(), 0u);
 }
 
@@ -411,7 +411,7 @@ TEST(HeldFree, CompletionAfterAFullReleaseIsIgnored) {
   rig.allocator.free_held(a);
   rig.allocator.empty_cache();
   rig.allocator.complete(a);
-  EXPECT_EQ(rig.stats().active.all.current, 1);
+  EXPECT_EQ(rig.stats().active.all().current, 1);
 }
 
 }  // namespace

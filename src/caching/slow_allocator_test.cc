@@ -41,10 +41,10 @@ std::vector<int64_t> numbers_of(const Stats& stats) {
   for (const StatArray* array :
        {&stats.allocation, &stats.segment, &stats.active, &stats.inactive_split, &stats.allocated_bytes,
         &stats.reserved_bytes, &stats.active_bytes, &stats.inactive_split_bytes, &stats.requested_bytes}) {
-    for (const Stat* stat : {&array->all, &array->small, &array->large}) add(*stat);
+    for (const Stat& stat : {array->all(), array->small(), array->large()}) add(stat);
   }
-  add(stats.oversize_allocations);
-  add(stats.oversize_segments);
+  add(stats.oversize_allocations.value());
+  add(stats.oversize_segments.value());
   for (int64_t value : {stats.num_alloc_retries, stats.num_ooms, stats.num_sync_all_streams, stats.num_device_alloc,
                         stats.num_device_free}) {
     numbers.push_back(value);

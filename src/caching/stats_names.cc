@@ -13,9 +13,9 @@ void add(Flat& flat, const std::string& name, const Stat& stat) {
 }
 
 void add(Flat& flat, const std::string& name, const StatArray& stat) {
-  add(flat, name + ".all", stat.all);
-  add(flat, name + ".small_pool", stat.small);
-  add(flat, name + ".large_pool", stat.large);
+  add(flat, name + ".all", stat.all());
+  add(flat, name + ".small_pool", stat.small());
+  add(flat, name + ".large_pool", stat.large());
 }
 
 }  // namespace
@@ -31,8 +31,8 @@ std::vector<std::pair<std::string, int64_t>> flat_stats(const Stats& stats, cons
   add(flat, "active_bytes", stats.active_bytes);
   add(flat, "inactive_split_bytes", stats.inactive_split_bytes);
   add(flat, "requested_bytes", stats.requested_bytes);
-  add(flat, "oversize_allocations", stats.oversize_allocations);
-  add(flat, "oversize_segments", stats.oversize_segments);
+  add(flat, "oversize_allocations", stats.oversize_allocations.value());
+  add(flat, "oversize_segments", stats.oversize_segments.value());
   flat.emplace_back("num_alloc_retries", stats.num_alloc_retries);
   flat.emplace_back("num_ooms", stats.num_ooms);
   flat.emplace_back("num_oom_rejections", stats.num_oom_rejections);

@@ -121,6 +121,16 @@ std::string tidy_message(std::string message) {
   return printable(message);
 }
 
+// A name and what it means, within 80 columns.
+std::string two_columns(std::string_view name, int width, std::string_view meaning) {
+  constexpr int kColumns = 80;
+  std::string text;
+  for (const std::string& line : wrap(meaning, kColumns - width - 4)) {
+    text += "  " + pad_right(text.empty() ? name : "", width) + "  " + line + "\n";
+  }
+  return text;
+}
+
 // Written here and not by CLI11, whose layout changes between its releases.
 std::string command_help(const Command& command) {
   std::string usage = "Usage: oomscope " + std::string(command.name);
@@ -137,7 +147,7 @@ std::string command_help(const Command& command) {
   int width = 0;
   for (const auto& line : lines) width = std::max(width, display_width(line.first));
   std::string text = std::string(command.summary) + "\n\n" + usage + " [OPTIONS]\n\n";
-  for (const auto& line : lines) text += "  " + pad_right(line.first, width) + "  " + line.second + "\n";
+  for (const auto& line : lines) text += two_columns(line.first, width, line.second);
   text += "\nExamples:\n";
   for (std::string_view example : command.examples) text += "  " + std::string(example) + "\n";
   return text;
@@ -228,7 +238,9 @@ Result<Invocation> parse_arguments(const std::vector<std::string>& arguments, co
   }
   const std::string first = arguments.empty() ? "" : arguments.front();
   if (first == "--version" || first == "-V") {
-    invocation.text = "oomscope " + context.version + "\n";
+    const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+    invocation.text = json ? "{\n  \"schema\": \"oomscope.version/1\",\n  \"version\": \"" + context.version + "\"\n}\n"
+                           : "oomscope " + context.version + "\n";
     return invocation;
   }
   if (first == "--help" || first == "-h" || first == "help") {
@@ -243,7 +255,7 @@ Result<Invocation> parse_arguments(const std::vector<std::string>& arguments, co
 }
 
 std::string overview(const std::vector<Command>& commands) {
-  std::string text = "oomscope finds out why a PyTorch job ran out of GPU memory, and what would have made it fit.\n";
+  std::string text = "oomscope finds out why a PyTorch job ran out of GPU memory, and what would have\nmade it fit.\n";
   if (find_command(commands, "why") != nullptr) {
     text +=
         "\nI have ...\n"
@@ -251,10 +263,10 @@ std::string overview(const std::vector<Command>& commands) {
         "                                                  (or paste: oomscope why)\n"
         "  a snapshot (torch.cuda.memory._dump_snapshot)   oomscope why oom.pickle\n"
         "  a folder with the snapshots of all ranks        oomscope why ranks/\n"
-        "  no snapshot yet: before training, in Python\n"
-        "      torch.cuda.memory._record_memory_history()\n"
-        "    and after the failure\n"
-        "      torch.cuda.memory._dump_snapshot(\"oom.pickle\")\n";
+        "  no snapshot yet: these lines in the job, before training\n"
+        "      torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n"
+        "      torch._C._cuda_attach_out_of_memory_observer(\n"
+        "          lambda *_: torch.cuda.memory._dump_snapshot(\"oom_snapshot.pickle\"))\n";
   }
   std::string experts;
   for (std::string_view name : {"show", "replay", "verify", "diff"}) {
@@ -269,7 +281,7 @@ std::string program_help(const std::vector<Command>& commands) {
   text.erase(text.rfind("More: "));
   text += "\nCommands:\n";
   for (const Command& command : commands) {
-    text += "  " + pad_right(command.name, 8) + " " + std::string(command.summary) + "\n";
+    text += two_columns(command.name, 7, command.summary);
   }
   text +=
       "\nEverywhere:\n"
@@ -298,6 +310,10 @@ Result<Done> read_cap(const std::string& text, std::optional<int64_t>& cap_bytes
   if (text.empty()) return Done{};
   const Result<int64_t> size = parse_size(text);
   if (!size) return usage_error(size.error().what, "--cap \"" + printable(text) + "\"", size.error().hint);
+  if (*size < 2 * kMiB) {
+    return usage_error("no allocator works in less than 2 MiB", "--cap \"" + printable(text) + "\"",
+                       "is the unit missing? --cap 100M, --cap 24GiB");
+  }
   cap_bytes = *size;
   return Done{};
 }

@@ -72,6 +72,8 @@ TEST(Arguments, OverviewShowsOnlyCommandsThatExist) {
 
 TEST(Arguments, VersionAndHelpAreTexts) {
   EXPECT_EQ(parse({"--version"})->text, "oomscope 1.2.3\n");
+  EXPECT_EQ(parse({"--version", "--json"})->text,
+            "{\n  \"schema\": \"oomscope.version/1\",\n  \"version\": \"1.2.3\"\n}\n");
   EXPECT_NE(parse({"--help"})->text.find("  replay   what would have happened"), std::string::npos);
   const std::string help = parse({"replay", "--help"})->text;
   EXPECT_NE(help.find("--smallest-cap"), std::string::npos);
@@ -143,6 +145,9 @@ TEST(Arguments, SlipsNameTheNextStep) {
             "oomscope: --gpu: \"A100\" is sold with different memory: A100 40GB or A100 80GB\n"
             "  write --gpu \"A100 40GB\", or a size: --gpu 24GiB\n");
   EXPECT_EQ(message_of({"replay"}), "oomscope: replay: SNAPSHOT is missing\n  oomscope replay --help\n");
+  EXPECT_EQ(message_of({"replay", "a.pickle", "--cap", "100"}),
+            "oomscope: --cap \"100\": no allocator works in less than 2 MiB\n"
+            "  is the unit missing? --cap 100M, --cap 24GiB\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "--cap"}),
             "oomscope: replay: a value is missing: --cap SIZE\n  oomscope replay --help\n");
   EXPECT_EQ(message_of({"--json"}), "oomscope: arguments: no command and no file\n  oomscope --help\n");

@@ -66,6 +66,7 @@ Result<LoadedRecording> load_recording(const SnapshotArguments& arguments) {
   PairingAhead pairing;
   SnapshotReadOptions options;
   options.follow = [&pairing](const Trace& trace, bool is_moving) { pairing.follow(trace, is_moving); };
+  options.decoded = [&pairing] { pairing.stop(); };
   OOM_TRY(Snapshot snapshot, load_snapshot(arguments.path, options));
   OOM_TRY(const int32_t device, choose_device(snapshot, arguments.device));
   LoadedRecording recording;

@@ -58,7 +58,6 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   const RunFacts facts = find_run_facts(snapshot, diagnosis);
   std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
   if (!arguments.no_sweep) try_first_change(findings, diagnosis);
-  for (Section& section : recording_finding_sections(findings, arguments.language)) output.add(std::move(section));
   for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
     output.add(std::move(section));
   }
@@ -66,8 +65,9 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   if (!arguments.no_sweep) {
     OOM_TRY(changes, find_changes(diagnosis, why));
   }
-  for (Section& section : changes_sections(diagnosis, changes, path, arguments.language))
+  for (Section& section : changes_sections(diagnosis, changes, findings, path, arguments.language)) {
     output.add(std::move(section));
+  }
   output.payload() = why_payload(diagnosis, changes, findings, path);
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return diagnosis.kind;

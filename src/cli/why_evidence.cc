@@ -30,15 +30,20 @@ bool is_typed_message(const std::string& word) {
   return has_blank && !looks_like_file && access(word.c_str(), F_OK) != 0 && looks_like_message(word);
 }
 
+Error standard_input_error(const char* what) {
+  return Error{.code = "bad-usage", .what = what, .where = "standard input", .hint = "name the files instead"};
+}
+
 // The logs that lie in a folder, by name; empty where snapshots lie there, which come first.
 std::vector<std::string> logs_of_folder(const std::string& folder) {
   constexpr size_t kMostLogs = 1024;
   std::vector<std::string> logs;
   if (find_rank_files(folder)) return logs;
   std::error_code error;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string path = entry.path().string();
-    if (entry.is_regular_file(error) && ends_like_a_log(path) && logs.size() < kMostLogs) logs.push_back(path);
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code unknown;
+    const std::string path = entry->path().string();
+    if (ends_like_a_log(path) && entry->is_regular_file(unknown) && logs.size() < kMostLogs) logs.push_back(path);
   }
   std::sort(logs.begin(), logs.end(), natural_less);
   return logs;
@@ -88,6 +93,7 @@ bool is_folder(const std::string& path) {
 
 Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words) {
   GivenEvidence given;
+  if (std::count(words.begin(), words.end(), "-") > 1) return standard_input_error("can be read once");
   for (const std::string& word : words) {
     if (is_typed_message(word)) {
       given.logs.push_back(read_text(word, "argument"));
@@ -104,6 +110,7 @@ Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words) {
       OOM_TRY([[maybe_unused]] const Done done, take_log(word, given));
     }
   }
+  if (given.piped && !given.snapshots.empty()) return standard_input_error("holds a snapshot, which stands alone");
   return given;
 }
 

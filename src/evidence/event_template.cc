@@ -5,6 +5,7 @@
 #endif
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "pickle/load.h"
@@ -35,6 +36,13 @@ OOM_ALWAYS_INLINE bool matches_step(const uint8_t* cursor, const uint8_t* bytes,
 OOM_ALWAYS_INLINE const uint8_t* skip_constant(const EventTemplate& shape, EventField field, const uint8_t* cursor) {
   const ConstantBytes& constant = shape.before[static_cast<size_t>(field)];
   size_t length = constant.length_bytes;
+  if (length <= sizeof(uint64_t)) {
+    uint64_t ignored = load_u64(constant.ignored.data());
+    uint64_t differing = load_u64(cursor) ^ load_u64(constant.bytes.data());
+    // A branch, which is foreseen: a conditional move would make all that follows wait for the comparison.
+    if (__builtin_expect(static_cast<long>((differing | ignored) != ignored), 0) != 0) return nullptr;
+    return cursor + length;
+  }
   if (!matches_step(cursor, constant.bytes.data(), constant.ignored.data())) return nullptr;
   for (size_t at = ConstantBytes::kStep; at < length; at += ConstantBytes::kStep) {
     if (!matches_step(cursor + at, constant.bytes.data() + at, constant.ignored.data() + at)) return nullptr;
@@ -195,8 +203,9 @@ void EventTemplates::flush(const EventTemplate& shape, TraceBuilder& builder, ui
   Trace& trace = builder.trace();
   size_t before = trace.size_events();
   size_t count = staged_.count;
-  auto append = [count](auto& column, const auto& staged) {
-    column.insert(column.end(), staged.begin(), staged.begin() + static_cast<ptrdiff_t>(count));
+  auto append = [before, count](auto& column, const auto& staged) {
+    column.resize(before + count);  // writes nothing: see HugePageAllocator
+    std::memcpy(column.data() + before, staged.data(), count * sizeof(staged[0]));
   };
   append(trace.addr, staged_.addr);
   append(trace.size, staged_.size);

@@ -3,8 +3,8 @@
 // The million dictionaries of a trace are written by one loop (torch/csrc/cuda/memory_snapshot.cpp), so their bytes
 // repeat: keys are memo-gets of the same indices in the same order, and between them only action, address, size, time
 // and stack differ. Decoding them opcode by opcode costs 0.4 us an event. Instead the general path (snapshot_machine.h)
-// decodes an event, we look at its bytes, and what we find becomes a template: constant pieces, compared sixteen
-// bytes at a time, and fields between them.
+// decodes an event, we look at its bytes, and what we find becomes a template: constant pieces, compared eight or
+// sixteen bytes at a time, and fields between them.
 //
 //   } 94 ( j KEY j | action | j KEY 8a 06 .. | addr | h 15 | size | h 0a K 00 j KEY | time | j KEY 8c 03 N / A 94 ..
 //   '-- piece 0 --'          '- piece 1 -'           piece 2        '- piece 3: the stream too -'
@@ -15,8 +15,8 @@
 // general path decodes that event from its first byte: the result is the same by construction, only slower.
 //
 // Stacks. A list of frames is a run of memo-gets; equal bytes mean equal stacks, as memo entries never change. We keep
-// the bytes of each distinct run and guess which comes next: training repeats, so the run that followed this one last
-// time nearly always follows it again, and one comparison replaces hashing (which remains for wrong guesses).
+// the bytes of each distinct run and guess which comes next: training repeats, so one of the two runs that followed
+// this one last nearly always follows it again (99 of 100 times), and one comparison or two replace hashing.
 //
 // Cost: about 12 ns an event (AMD EPYC, 1,000,000 events of 88 bytes). Events are staged in blocks that stay in the
 // first-level cache and are appended to the columns in one go. Limits: templates of at most 8 shapes; memory by the

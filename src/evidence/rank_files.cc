@@ -93,14 +93,21 @@ std::optional<int64_t> first_number(const std::vector<std::string>& parts, std::
   return std::nullopt;
 }
 
-bool speaks_of_failure(const std::vector<std::string>& parts) {
-  const size_t from = parts.size() > 2 ? parts.size() - 2 : 0;  // the file and its folder
-  for (size_t i = from; i < parts.size(); ++i) {
-    for (std::string_view word : kFailureWords) {
-      if (parts[i].find(word) != std::string::npos) return true;
+// Where one of the words of failure begins ("oom_rank3", "crashed", not "bloom"), and how long it is; npos if none
+// does.
+std::pair<size_t, size_t> failure_word(std::string_view text) {
+  for (std::string_view word : kFailureWords) {
+    for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+      if (at == 0 || !is_letter(text[at - 1])) return {at, word.size()};
     }
   }
-  return false;
+  return {std::string_view::npos, 0};
+}
+
+bool speaks_of_failure(const std::vector<std::string>& parts) {
+  const size_t from = parts.size() > 2 ? parts.size() - 2 : 0;  // the file and its folder
+  return std::any_of(parts.begin() + static_cast<std::ptrdiff_t>(from), parts.end(),
+                     [](const std::string& part) { return failure_word(part).first != std::string::npos; });
 }
 
 // A '#' for each number: files of one job become equal.
@@ -140,9 +147,7 @@ std::string job_of(const std::string& path) {
   parts.resize(folders_above_rank(parts));
   for (const std::string& part : parts) {
     std::string text = without_numbers(part);
-    for (std::string_view word : kFailureWords) {
-      if (const size_t at = text.find(word); at != std::string::npos) text.erase(at, word.size());
-    }
+    if (const auto [at, size] = failure_word(text); at != std::string::npos) text.erase(at, size);
     while (!text.empty() && !is_letter(text.back()) && text.back() != '#') text.pop_back();
     const bool is_only_number = text == "#" || number_behind(part, "node") || number_behind(part, "host");
     if (!text.empty() && !is_only_number) job += (job.empty() ? "" : "/") + text;
@@ -282,7 +287,6 @@ Result<RankFiles> find_rank_files(const std::string& folder) {
   }
   size_t seen = 0;
   for (; entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (error) break;
     if (++seen > kMostFiles) {
       return Error{.code = "too-many-files",
                    .what = fmt::format("more than {} entries below the folder", kMostFiles),
@@ -306,6 +310,7 @@ Result<RankFiles> find_rank_files(const std::string& folder) {
   for (const std::string& path : paths) below.push_back(fs::path(path).lexically_relative(folder).string());
   RankFiles result = choose_rank_files(below);
   for (RankFile& file : result.files) file.path = (fs::path(folder) / file.path).string();
+  if (error) result.caveats.push_back(Caveat{"folder-cut-short", {{"error", error.message()}}});  // by increment()
   return result;
 }
 

@@ -119,6 +119,11 @@ TEST(FindRankFiles, SaysThatAFolderHoldsNone) {
   std::filesystem::remove_all(root);
 }
 
+TEST(ChooseRankFiles, WordsOfFailureAreWholeWords) {
+  EXPECT_TRUE(choose_rank_files({"rank0_oom.pickle"}).files[0].is_oom);
+  EXPECT_FALSE(choose_rank_files({"bloom_rank0.pickle"}).files[0].is_oom);
+}
+
 TEST(LookLikeRanks, NeedsNamesThatDifferInTheRankAlone) {
   EXPECT_TRUE(look_like_ranks({"run/rank0.pickle", "run/rank1.pickle"}));
   EXPECT_FALSE(look_like_ranks({"before_rank0.pickle", "after_rank0.pickle"}));

@@ -90,6 +90,7 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
                                          .use_template = options.use_template,
                                          .follow = options.follow});
   Result<Done> ran = machine.run();
+  if (options.decoded) options.decoded();  // before the traces change or go
   if (!ran.has_value()) {
     Error error = std::move(ran.error());
     error.where = name + ", " + error.where;

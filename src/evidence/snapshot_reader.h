@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,8 @@ struct SnapshotReadOptions {
   // are about to be moved elsewhere. Afterwards the trace is in Snapshot::traces with its columns where they were, but
   // events that make no sense have become Action::unknown.
   FollowTrace follow = {};
+  // Called once decoding has ended, well or badly, and before the traces change or go: who followed must stop here.
+  std::function<void()> decoded = {};
 };
 
 Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options = {});

@@ -39,7 +39,7 @@ const uint8_t* StackBytes::find(const uint8_t* cursor, const uint8_t* end, Stack
   }
   if (slots_[slot] == 0 && !add(bytes, hash, slot)) return nullptr;
   uint32_t found = slots_[slot] != 0 ? slots_[slot] : static_cast<uint32_t>(entries_.size() - 1);
-  entries_[last_].next = found;
+  entries_[last_].next_before = std::exchange(entries_[last_].next, found);
   last_ = found;
   stack = entries_[found].stack;
   return at;
@@ -56,7 +56,7 @@ bool StackBytes::add(std::span<const uint8_t> bytes, uint64_t hash, size_t slot)
     frame_ids_.push_back(memo_.get(index).index());
   }
   StackId stack = tables_.stacks.intern_stack(frame_ids_);
-  Entry entry{hash, static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(bytes.size()), stack, 0};
+  Entry entry{hash, static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(bytes.size()), stack, 0, 0};
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   slots_[slot] = static_cast<uint32_t>(entries_.size());
   entries_.push_back(entry);

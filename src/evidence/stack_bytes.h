@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "evidence/memo_table.h"
@@ -18,14 +19,14 @@ class StackBytes {
   // `cursor` is behind the MARK of a list: reads memo-gets of frames up to and with APPENDS; SETITEMS must
   // follow. nullptr: something else.
   const uint8_t* read(const uint8_t* cursor, const uint8_t* end, StackId& stack) {
-    uint32_t next = entries_[last_].next;
-    const Entry& guess = entries_[next];
-    bool is_right = guess.length > 0 && guess.length <= static_cast<size_t>(end - cursor) &&
-                    std::memcmp(bytes_.data() + guess.offset, cursor, guess.length) == 0;
-    if (!is_right) return find(cursor, end, stack);
-    last_ = next;
-    stack = guess.stack;
-    return cursor + guess.length;
+    Entry& last = entries_[last_];
+    if (!is_at(cursor, end, last.next)) {
+      if (!is_at(cursor, end, last.next_before)) return find(cursor, end, stack);
+      std::swap(last.next, last.next_before);
+    }
+    last_ = last.next;
+    stack = entries_[last_].stack;
+    return cursor + entries_[last_].length;
   }
   // One memo-get of a frame, then APPEND: how a list of one is written. nullptr: something else.
   const uint8_t* read_single(const uint8_t* cursor, const uint8_t* end, StackId& stack);
@@ -38,8 +39,15 @@ class StackBytes {
     uint32_t offset = 0;
     uint32_t length = 0;
     StackId stack = StackId::none;
-    uint32_t next = 0;  // the entry that followed this one last time
+    uint32_t next = 0;         // the entry that followed this one last time
+    uint32_t next_before = 0;  // and the latest other one
   };
+
+  [[nodiscard]] bool is_at(const uint8_t* cursor, const uint8_t* end, uint32_t index) const {
+    const Entry& guess = entries_[index];
+    return guess.length > 0 && guess.length <= static_cast<size_t>(end - cursor) &&
+           std::memcmp(bytes_.data() + guess.offset, cursor, guess.length) == 0;
+  }
 
   const uint8_t* find(const uint8_t* cursor, const uint8_t* end, StackId& stack);
   bool add(std::span<const uint8_t> bytes, uint64_t hash, size_t slot);

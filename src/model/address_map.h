@@ -49,6 +49,9 @@ class AddressMap {
     return slot->value;
   }
 
+  // It will be asked for soon.
+  void prefetch(uint64_t address) const { __builtin_prefetch(&slots_[index_of(address)]); }
+
   // `visit` every value that was set.
   template <class Visit>
   void for_each(const Visit& visit) const {
@@ -71,10 +74,14 @@ class AddressMap {
     return shift;
   }
 
+  [[nodiscard]] size_t index_of(uint64_t address) const {
+    return static_cast<size_t>((address * 0x9e3779b97f4a7c15ULL) >> shift_);
+  }
+
   // Its slot, or the free one for it; nullptr if both are too far away.
   [[nodiscard]] Slot* probe(uint64_t address) {
     constexpr int kMostProbes = 256;
-    size_t index = static_cast<size_t>((address * 0x9e3779b97f4a7c15ULL) >> shift_);
+    size_t index = index_of(address);
     for (int i = 0; i < kMostProbes; ++i) {
       Slot& slot = slots_[index];
       if (!slot.used || slot.address == address) return &slot;

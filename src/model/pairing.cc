@@ -15,7 +15,9 @@ void Pairing::add(const EventColumns& columns, size_t end) {
   columns_ = columns;
   const size_t start = done();
   pairs_.allocation_of.resize(end);
+  constexpr size_t kAhead = 16;  // events: the table is larger than the cache
   for (size_t i = start; i < end; ++i) {
+    if (end - i > kAhead) live_.prefetch(columns.addr[i + kAhead]);
     uint32_t id = kNoAllocation;
     const uint32_t event = static_cast<uint32_t>(i);
     switch (columns.action[i]) {

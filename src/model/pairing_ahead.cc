@@ -1,6 +1,7 @@
 #include "model/pairing_ahead.h"
 
 #include <algorithm>
+#include <new>
 
 namespace oomscope {
 namespace {
@@ -34,7 +35,8 @@ void PairingAhead::follow(const Trace& trace, bool is_moving) {
 
 std::optional<Pairs> PairingAhead::finish(const Trace& trace) {
   stop();
-  const bool is_followed = pairing_ && trace.addr.data() == columns_.addr && trace.size_events() >= pairing_->done();
+  const bool is_followed =
+      pairing_ && !has_failed_ && trace.addr.data() == columns_.addr && trace.size_events() >= pairing_->done();
   if (!is_followed) return std::nullopt;
   // An event that was dropped after it had been read: see drop_impossible_events in the reader.
   if (std::find(trace.action.begin(), trace.action.end(), Action::unknown) != trace.action.end()) return std::nullopt;
@@ -55,10 +57,18 @@ void PairingAhead::pair_until_stopped() {
     const EventColumns columns = columns_;
     const size_t end = wanted_;
     guard.unlock();
-    pairing_->add(columns, end);
+    if (!has_failed_) add_pairs(columns, end);
     guard.lock();
     done_ = end;
     changed_.notify_all();
+  }
+}
+
+void PairingAhead::add_pairs(const EventColumns& columns, size_t end) {
+  try {
+    pairing_->add(columns, end);
+  } catch (const std::bad_alloc&) {
+    has_failed_ = true;  // read by others after the thread has been joined
   }
 }
 

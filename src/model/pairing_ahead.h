@@ -2,7 +2,8 @@
 //
 // Decoding takes 26 ms for a million events and pairing 12 (AMD EPYC); with two processors the second is free. Only the
 // first long trace of a file is followed: nearly always it is the only one. Whoever reads calls follow() as the trace
-// grows (SnapshotReadOptions::follow), then finish() with the trace as it came out.
+// grows (SnapshotReadOptions::follow), stop() once it is decoded (SnapshotReadOptions::decoded), then finish() with the
+// trace as it came out.
 #pragma once
 
 #include <pthread.h>
@@ -24,13 +25,15 @@ class PairingAhead {
 
   // `trace` has grown, or `is_moving`: its columns are about to move, and are no longer looked at when this returns.
   void follow(const Trace& trace, bool is_moving);
+  // Decoding has ended, well or badly: the trace is not looked at any more, and may change or go.
+  void stop();
   // The pairs of `trace`; empty if it is not the one that was followed, or has changed since.
   [[nodiscard]] std::optional<Pairs> finish(const Trace& trace);
 
  private:
   static void* run(void* self);
   void pair_until_stopped();
-  void stop();
+  void add_pairs(const EventColumns& columns, size_t end);
 
   const Trace* followed_ = nullptr;  // while it is read; it moves afterwards
   std::optional<Pairing> pairing_;   // the thread's until stop()
@@ -43,6 +46,7 @@ class PairingAhead {
   size_t wanted_ = 0;  // events [0, wanted_) may be paired
   size_t done_ = 0;
   bool is_stopping_ = false;
+  bool has_failed_ = false;  // out of memory: the pairs are found afresh
 };
 
 }  // namespace oomscope

@@ -105,6 +105,16 @@ TEST(PairingAhead, AnotherTraceIsNotTaken) {
   EXPECT_FALSE(ahead.finish(other.traces[0]).has_value());
 }
 
+TEST(PairingAhead, OnceStoppedTheTraceMayGo) {
+  PairingAhead ahead;
+  {
+    const Snapshot snapshot = made_recording(200000);
+    ahead.follow(snapshot.traces[0], false);
+    ahead.stop();
+  }
+  EXPECT_FALSE(ahead.finish(made_recording(10).traces[0]).has_value());
+}
+
 TEST(PairingAhead, EventsThatWereDroppedUndoIt) {
   Snapshot snapshot = made_recording(100000);
   PairingAhead ahead;

@@ -111,7 +111,7 @@ class StartRebuilder {
 
   void run() {
     collect_final_runs();
-    if (!snapshot_.complete) keep_used_segments();
+    if (snapshot_.events_were_cut()) keep_used_segments();
     undo_driver_events();
     name_guessed_pools();
     collect_ghosts();
@@ -219,6 +219,11 @@ class StartRebuilder {
         run->second.class_is_known = true;
       }
     }
+    if (!snapshot_.events_were_cut()) match_final_blocks();
+  }
+
+  // What is live at the end and was not allocated in the trace was there at the start, at the size that it has.
+  void match_final_blocks() {
     std::map<uint64_t, const SnapshotBlock*> live_at_end;
     for (const SnapshotSegment& segment : snapshot_.segments) {
       if (segment.device != timeline_.device) continue;

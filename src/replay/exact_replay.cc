@@ -105,9 +105,100 @@ void ExactReplay::adopt_start() {
     }
   }
   const Stats& stats = allocator_->stats();
-  peak_allocated_.bytes = stats.allocated_bytes.all.current;
-  peak_reserved_.bytes = stats.reserved_bytes.all.current;
-  peak_requested_.bytes = stats.requested_bytes.all.current;
+  peak_allocated_.bytes = stats.allocated_bytes.all().current;
+  peak_reserved_.bytes = stats.reserved_bytes.all().current;
+  peak_requested_.bytes = stats.requested_bytes.all().current;
+}
+
+[[gnu::always_inline]] inline void ExactReplay::handle_alloc(uint32_t event) {
+  counts_.alloc_total += 1;
+  const uint32_t id = timeline_.allocation_of[event];
+  Allocation& allocation = timeline_.allocations[id];
+  const StreamId stream = trace_.streams[allocation.stream_index];
+  const PoolId pool = timeline_.pools[allocation.pool_index];
+  const bool has_prefix = prefix_begin_ != kNoEvent;
+  if (has_prefix) {
+    resolve_prefix_before_call(event, true);
+  } else {
+    device_->open(event, event);
+  }
+  Block* block = nullptr;
+  if (next_forced_ < trace_.forced.size() && trace_.forced[next_forced_] == event) {
+    ++next_forced_;
+    block = allocator_->malloc_at(allocation.address, allocation.requested, stream, pool);
+  } else {
+    block = allocator_->malloc_in_pool(allocation.requested, stream, pool);
+  }
+  const uint32_t segment_event = device_->last_segment_event();
+  last_placed_ = block == nullptr ? 0 : block->address;
+  if (has_prefix) finish_prefix(event);
+  last_placed_ = 0;
+  last_alloc_ = event;
+  if (block == nullptr || block->address != allocation.address) {
+    differ_at_alloc(event, block, segment_event);
+    block = blocks_[id];
+  } else {
+    counts_.alloc_exact += 1;
+    blocks_[id] = block;
+    block->tag = tag_of(id);
+  }
+  if (block != nullptr) allocation.size = block->size;
+  const Stats& stats = allocator_->stats();
+  if (stats.allocated_bytes.all().current > peak_allocated_.bytes) {
+    peak_allocated_ = Peak{stats.allocated_bytes.all().current, event};
+  }
+  if (stats.requested_bytes.all().current > peak_requested_.bytes) {
+    peak_requested_ = Peak{stats.requested_bytes.all().current, event};
+  }
+}
+
+void ExactReplay::differ_at_alloc(uint32_t event, Block* block, uint32_t segment_event) {
+  const uint32_t id = timeline_.allocation_of[event];
+  const Allocation& allocation = timeline_.allocations[id];
+  // A new segment's first block lies at its start. If the block is freed where it was allocated, its address is right
+  // and the segment's is wrong.
+  uint32_t blamed = event;
+  const bool freed_there =
+      allocation.free_requested == kNoEvent || trace_.addr[allocation.free_requested] == allocation.address;
+  if (block != nullptr && segment_event != kNoEvent && trace_.action[segment_event] == Action::segment_alloc &&
+      block->address == trace_.addr[segment_event] && freed_there) {
+    blamed = segment_event;
+  }
+  differ(blamed,
+         block == nullptr ? fmt::format("the engine refuses {} bytes that the recording placed at {:#x}",
+                                        allocation.requested, allocation.address)
+                          : fmt::format("the engine places {} bytes at {:#x}, the recording at {:#x}",
+                                        allocation.requested, block->address, allocation.address),
+         block == nullptr ? LimitHint::too_low : LimitHint::none, block == nullptr ? 0 : block->address);
+  force_placement(event, id, block);
+}
+
+[[gnu::always_inline]] inline void ExactReplay::handle_free(uint32_t event) {
+  if (prefix_begin_ != kNoEvent) {
+    resolve_prefix_before_call(event, false);
+    finish_prefix(event);
+  }
+  const uint32_t id = timeline_.allocation_of[event];
+  if (id == kNoAllocation || blocks_[id] == nullptr) {
+    differ_at_stray_free(event);
+    return;
+  }
+  const uint32_t next = event + 1;
+  Block* block = blocks_[id];
+  if (!block->allocated || block->tag != tag_of(id)) {
+    differ_at_second_free(event);
+    return;
+  }
+  check_free_address(event, *block);
+  if (next < trace_.size_events() && trace_.action[next] == Action::free_completed &&
+      timeline_.allocation_of[next] == id) {
+    check_free_address(next, *block);
+    allocator_->free(block);
+    blocks_[id] = nullptr;
+    position_ = next + 1;
+  } else {
+    allocator_->free_held(block);
+  }
 }
 
 void ExactReplay::run(uint32_t end, bool stop_at_difference) {
@@ -142,89 +233,9 @@ void ExactReplay::run(uint32_t end, bool stop_at_difference) {
   }
 }
 
-void ExactReplay::handle_alloc(uint32_t event) {
-  counts_.alloc_total += 1;
-  const uint32_t id = timeline_.allocation_of[event];
-  Allocation& allocation = timeline_.allocations[id];
-  const StreamId stream = trace_.streams[allocation.stream_index];
-  const PoolId pool = timeline_.pools[allocation.pool_index];
-  const bool has_prefix = prefix_begin_ != kNoEvent;
-  if (has_prefix) {
-    resolve_prefix_before_call(event, true);
-  } else {
-    device_->open(event, event);
-  }
-  Block* block = nullptr;
-  if (next_forced_ < trace_.forced.size() && trace_.forced[next_forced_] == event) {
-    ++next_forced_;
-    block = allocator_->malloc_at(allocation.address, allocation.requested, stream, pool);
-  } else {
-    block = allocator_->malloc_in_pool(allocation.requested, stream, pool);
-  }
-  const uint32_t segment_event = device_->last_segment_event();
-  last_placed_ = block == nullptr ? 0 : block->address;
-  if (has_prefix) finish_prefix(event);
-  last_placed_ = 0;
-  last_alloc_ = event;
-  if (block == nullptr || block->address != allocation.address) {
-    // A new segment's first block lies at its start. If the block is freed where it was allocated, its address is right
-    // and the segment's is wrong.
-    uint32_t blamed = event;
-    const bool freed_there =
-        allocation.free_requested == kNoEvent || trace_.addr[allocation.free_requested] == allocation.address;
-    if (block != nullptr && segment_event != kNoEvent && trace_.action[segment_event] == Action::segment_alloc &&
-        block->address == trace_.addr[segment_event] && freed_there) {
-      blamed = segment_event;
-    }
-    differ(blamed,
-           block == nullptr ? fmt::format("the engine refuses {} bytes that the recording placed at {:#x}",
-                                          allocation.requested, allocation.address)
-                            : fmt::format("the engine places {} bytes at {:#x}, the recording at {:#x}",
-                                          allocation.requested, block->address, allocation.address),
-           block == nullptr ? LimitHint::too_low : LimitHint::none, block == nullptr ? 0 : block->address);
-    force_placement(event, id, block);
-    block = blocks_[id];
-  } else {
-    counts_.alloc_exact += 1;
-    blocks_[id] = block;
-    block->tag = tag_of(id);
-  }
-  if (block != nullptr) allocation.size = block->size;
-  const Stats& stats = allocator_->stats();
-  if (stats.allocated_bytes.all.current > peak_allocated_.bytes) {
-    peak_allocated_ = Peak{stats.allocated_bytes.all.current, event};
-  }
-  if (stats.requested_bytes.all.current > peak_requested_.bytes) {
-    peak_requested_ = Peak{stats.requested_bytes.all.current, event};
-  }
-}
-
-void ExactReplay::handle_free(uint32_t event) {
-  if (prefix_begin_ != kNoEvent) {
-    resolve_prefix_before_call(event, false);
-    finish_prefix(event);
-  }
-  const uint32_t id = timeline_.allocation_of[event];
-  if (id == kNoAllocation || blocks_[id] == nullptr) {
-    differ_at_stray_free(event);
-    return;
-  }
-  const uint32_t next = event + 1;
-  Block* block = blocks_[id];
-  if (!block->allocated || block->tag != tag_of(id)) {  // freed twice: only a damaged recording does that
-    differ(event, fmt::format("the recording frees {:#x} once more", trace_.addr[event]));
-    return;
-  }
-  check_free_address(event, *block);
-  if (next < trace_.size_events() && trace_.action[next] == Action::free_completed &&
-      timeline_.allocation_of[next] == id) {
-    check_free_address(next, *block);
-    allocator_->free(block);
-    blocks_[id] = nullptr;
-    position_ = next + 1;
-  } else {
-    allocator_->free_held(block);
-  }
+// Only a damaged recording frees twice.
+void ExactReplay::differ_at_second_free(uint32_t event) {
+  differ(event, fmt::format("the recording frees {:#x} once more", trace_.addr[event]));
 }
 
 // Of a recording that was cut, the start lacks what nothing shows; elsewhere a free needs a block.
@@ -238,8 +249,7 @@ void ExactReplay::differ_at_stray_free(uint32_t event) {
 
 // The pairing tied this free to a block although the addresses differ: one of the two events is wrong. If it was the
 // alloc, that has been said already.
-void ExactReplay::check_free_address(uint32_t event, const Block& block) {
-  if (trace_.addr[event] == block.address) return;
+void ExactReplay::differ_at_free(uint32_t event, const Block& block) {
   differ(event, fmt::format("the recording frees {:#x}, the block is at {:#x}", trace_.addr[event], block.address));
 }
 

@@ -102,8 +102,14 @@ class ExactReplay {
   void handle_alloc(uint32_t event);
   void handle_oom(uint32_t event);
   void handle_free(uint32_t event);
-  void check_free_address(uint32_t event, const Block& block);
-  void differ_at_stray_free(uint32_t event);
+  void check_free_address(uint32_t event, const Block& block) {
+    if (trace_.addr[event] != block.address) differ_at_free(event, block);
+  }
+  // What is rare, apart from what every event needs.
+  [[gnu::noinline]] void differ_at_alloc(uint32_t event, Block* block, uint32_t segment_event);
+  [[gnu::noinline]] void differ_at_free(uint32_t event, const Block& block);
+  [[gnu::noinline]] void differ_at_second_free(uint32_t event);
+  [[gnu::noinline]] void differ_at_stray_free(uint32_t event);
   void resolve_prefix_before_call(uint32_t event, bool is_request);
   [[nodiscard]] bool releases_are_own(uint32_t event) const;
   [[nodiscard]] bool stack_calls_empty_cache(StackId stack) const;

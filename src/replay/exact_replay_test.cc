@@ -63,7 +63,7 @@ TEST(ExactReplay, OneIdleSmallSegmentIsTheFirstTensorOfTheProcess) {
   EXPECT_TRUE(v->exact());
   EXPECT_TRUE(v->replay->from_the_beginning());
   EXPECT_EQ(v->replay->allocator().stats().num_device_alloc, 2);
-  EXPECT_EQ(v->replay->allocator().stats().allocation.all.allocated(), 4);
+  EXPECT_EQ(v->replay->allocator().stats().allocation.all().allocated(), 4);
 }
 
 TEST(ExactReplay, LiveBlocksAtTheStartAreNotTheBeginning) {
@@ -81,9 +81,9 @@ TEST(ExactReplay, StopsWhereItIsTold) {
   ExactReplay replay(timeline, {.rules = default_rule_set(), .settings = {}, .limit_bytes = {}});
   replay.run(2);
   EXPECT_EQ(replay.position(), 2u);
-  EXPECT_EQ(replay.allocator().stats().allocation.all.current, 1);
+  EXPECT_EQ(replay.allocator().stats().allocation.all().current, 1);
   replay.run();
-  EXPECT_EQ(replay.allocator().stats().allocation.all.current, 2);
+  EXPECT_EQ(replay.allocator().stats().allocation.all().current, 2);
 }
 
 TEST(ExactReplay, PendingBlockComesBackAtItsCompletion) {

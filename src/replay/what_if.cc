@@ -247,9 +247,9 @@ class Run {
 
   void fill() {
     const Stats& stats = allocator_.stats();
-    outcome_.peak_requested = stats.requested_bytes.all.peak;
-    outcome_.peak_allocated = stats.allocated_bytes.all.peak;
-    outcome_.peak_reserved = stats.reserved_bytes.all.peak;
+    outcome_.peak_requested = stats.requested_bytes.all().peak;
+    outcome_.peak_allocated = stats.allocated_bytes.all().peak;
+    outcome_.peak_reserved = stats.reserved_bytes.all().peak;
     outcome_.num_device_alloc = stats.num_device_alloc;
     outcome_.num_device_free = stats.num_device_free;
     outcome_.num_alloc_retries = stats.num_alloc_retries;

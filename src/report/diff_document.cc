@@ -74,8 +74,8 @@ class DiffWriter {
   [[nodiscard]] Table files_table(const std::string& path_a, const std::string& path_b) const {
     return Table{.title = "",
                  .columns = {{.header = ""}, {.header = "", .may_shrink = true, .keep = Keep::tail}, {.header = ""}},
-                 .rows = {Row{.cells = {"A", path_a, diff_.a.at}, .style = Style::plain},
-                          Row{.cells = {"B", path_b, diff_.b.at}, .style = Style::plain}},
+                 .rows = {Row{.cells = {"A", path_a, words(diff_.at_a)}, .style = Style::plain},
+                          Row{.cells = {"B", path_b, words(diff_.at_b)}, .style = Style::plain}},
                  .total = std::nullopt,
                  .note = ""};
   }

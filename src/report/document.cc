@@ -68,12 +68,12 @@ int total_width(const Layout& layout) {
   return width;
 }
 
-// Shrinks the widest column that may, by one at a time, until the table fits or none is left to shrink.
-void shrink(const Table& table, int width_columns, Layout& layout) {
+// Narrows the widest column that may be cut (or wrapped), by one at a time, until the table fits or none is left.
+void narrow(const Table& table, int width_columns, bool Column::*may, Layout& layout) {
   while (total_width(layout) > width_columns) {
     int* widest = nullptr;
     for (size_t i = 0; i < layout.shown.size(); ++i) {
-      if (!table.columns[layout.shown[i]].may_shrink || layout.widths[i] <= kNarrowestShrunk) continue;
+      if (!(table.columns[layout.shown[i]].*may) || layout.widths[i] <= kNarrowestShrunk) continue;
       if (widest == nullptr || layout.widths[i] > *widest) widest = &layout.widths[i];
     }
     if (widest == nullptr) return;
@@ -88,24 +88,48 @@ Layout lay_out(const Table& table, int width_columns) {
   while (true) {
     Layout layout{.shown = shown, .widths = {}};
     for (size_t c : shown) layout.widths.push_back(natural[c]);
-    shrink(table, width_columns, layout);
+    narrow(table, width_columns, &Column::may_shrink, layout);
     const auto droppable =
         std::find_if(shown.rbegin(), shown.rend(), [&](size_t c) { return table.columns[c].may_drop; });
-    if (total_width(layout) <= width_columns || droppable == shown.rend()) return layout;
+    if (total_width(layout) <= width_columns) return layout;
+    if (droppable == shown.rend()) {
+      narrow(table, width_columns, &Column::may_wrap, layout);
+      return layout;
+    }
     shown.erase(std::next(droppable).base());
   }
 }
 
-std::string table_line(const Table& table, const Layout& layout, const Row& row, const TerminalOptions& options) {
-  std::string line = indent(kTableIndent);
+std::vector<std::string> cell_lines(const Column& column, const std::string& text, int width,
+                                    const TerminalOptions& options) {
+  if (!column.may_wrap) return {shorten(text, width, column.keep, options)};
+  std::vector<std::string> lines = wrap(text, width);
+  for (std::string& line : lines) line = shorten(line, width, column.keep, options);
+  return lines;
+}
+
+// One line, or as many as the cell that is wrapped most often takes.
+std::string row_lines(const Table& table, const Layout& layout, const Row& row, const TerminalOptions& options) {
+  std::vector<std::vector<std::string>> cells;
+  size_t height = 1;
   for (size_t i = 0; i < layout.shown.size(); ++i) {
-    const Column& column = table.columns[layout.shown[i]];
-    const std::string text = shorten(cell_text(row, layout.shown[i]), layout.widths[i], column.keep, options);
-    if (i > 0) line += indent(kColumnGap);
-    line += column.align == Align::right ? pad_left(text, layout.widths[i]) : pad_right(text, layout.widths[i]);
+    const size_t c = layout.shown[i];
+    cells.push_back(cell_lines(table.columns[c], cell_text(row, c), layout.widths[i], options));
+    height = std::max(height, cells.back().size());
   }
-  trim_right(line);
-  return styled(line, row.style, options) + "\n";
+  std::string text;
+  for (size_t k = 0; k < height; ++k) {
+    std::string line = indent(kTableIndent);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string cell = k < cells[i].size() ? cells[i][k] : "";
+      const bool right = table.columns[layout.shown[i]].align == Align::right;
+      if (i > 0) line += indent(kColumnGap);
+      line += right ? pad_left(cell, layout.widths[i]) : pad_right(cell, layout.widths[i]);
+    }
+    trim_right(line);
+    text += styled(line, row.style, options) + "\n";
+  }
+  return text;
 }
 
 std::string render(const Sentence& sentence, const TerminalOptions& options) {
@@ -121,12 +145,12 @@ std::string render(const Table& table, const TerminalOptions& options) {
     header.cells.push_back(column.header);
     has_header |= !column.header.empty();
   }
-  if (has_header) text += table_line(table, layout, header, options);
-  for (const Row& row : table.rows) text += table_line(table, layout, row, options);
+  if (has_header) text += row_lines(table, layout, header, options);
+  for (const Row& row : table.rows) text += row_lines(table, layout, row, options);
   if (table.total) {
     const int width = std::max(0, total_width(layout) - kTableIndent);
     text += indent(kTableIndent) + styled(std::string(static_cast<size_t>(width), '-'), Style::dim, options) + "\n";
-    text += table_line(table, layout, *table.total, options);
+    text += row_lines(table, layout, *table.total, options);
   }
   if (!table.note.empty()) text += prose(table.note, Style::dim, kTableIndent, options);
   return text;

@@ -31,6 +31,7 @@ struct Column {
   Align align = Align::left;
   bool may_shrink = false;  // cut to what is left of the width
   Keep keep = Keep::head;   // which end survives when cut
+  bool may_wrap = false;    // over several lines, where dropping columns is not enough
   bool may_drop = false;    // left out where even shrinking is not enough, the rightmost first
 };
 

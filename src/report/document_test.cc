@@ -46,6 +46,17 @@ TEST(RenderTable, ShrinksThenDropsColumnsToFit) {
             "  total      5,832 MiB\n");
 }
 
+TEST(RenderTable, WrapsWhatMayBeWrapped) {
+  const Table table{.title = "",
+                    .columns = {{.header = ""}, {.header = "", .may_wrap = true}},
+                    .rows = {{.cells = {"outside", "unknown: give the card, --gpu SIZE"}}},
+                    .total = std::nullopt,
+                    .note = ""};
+  EXPECT_EQ(render_section({.body = table}, TerminalOptions{.width_columns = 30, .colour = false, .unicode = false}),
+            "  outside  unknown: give the\n"
+            "           card, --gpu SIZE\n");
+}
+
 TEST(RenderDocument, SeparatesSectionsUnlessJoined) {
   Document document;
   document.sections.push_back({.body = Sentence{.text = "It ran out."}});

@@ -13,6 +13,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kEvidenceShown = 2;
 constexpr size_t kOthersShown = 2;
+constexpr size_t kChangesOfRecording = 3;
 
 Section line(std::string text, Style style = Style::plain) {
   return Section{.body = Sentence{.text = std::move(text), .style = style, .indent_columns = 0}, .joined = true};
@@ -69,6 +70,24 @@ std::vector<std::string> pasted_lines(const Change& change) {
 
 Section joined(Sentence sentence) { return Section{.body = std::move(sentence), .joined = true}; }
 
+// "What to do", numbered, each with the lines to paste.
+void add_changes(const Finding& finding, size_t most, Language language, std::vector<Section>& sections) {
+  if (finding.changes.empty()) return;
+  sections.push_back(Section{.body = Sentence{.text = say("text.changes", language), .style = Style::bold}});
+  for (size_t i = 0; i < std::min(most, finding.changes.size()); ++i) {
+    const Change& change = finding.changes[i];
+    const Phrase numbered =
+        Phrase{.key = "text.change"}.with("number", std::to_string(i + 1)).with("text", change.text);
+    std::string text = say(numbered, language);
+    if (change.predicted) text += effect_text(*change.predicted, language);
+    sections.push_back(joined({.text = std::move(text), .indent_columns = 2}));
+    if (std::vector<std::string> lines = pasted_lines(change); !lines.empty()) {
+      sections.push_back(
+          Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}, .joined = true});
+    }
+  }
+}
+
 std::string claim_text(const std::string& id, Language language) {
   return say(Phrase{.key = "text.claim"}
                  .with("said", say("claim." + id + ".said", language))
@@ -93,11 +112,17 @@ std::string instant_text(const FindingInstant& instant, Language language) {
   return say(Phrase{.key = "instant.of-step"}.with("phase", phase).with("step", step), language);
 }
 
-std::vector<Section> recording_finding_sections(const std::vector<Finding>& findings, Language language) {
+std::string change_line(const Finding& finding, Language language) {
+  if (finding.changes.empty() || finding.changes.front().remedy == "allocator-setting") return "";
+  const Change& change = finding.changes.front();
+  const std::string text = say(Phrase{.key = "finding.change"}.with("text", {change.text}), language);
+  return change.predicted ? text + effect_text(*change.predicted, language) : text;
+}
+
+std::vector<Section> finding_details(const std::vector<Finding>& findings, Language language) {
   std::vector<Section> sections;
   if (findings.empty()) return sections;
   const Finding& first = findings.front();
-  sections.push_back(Section{.body = Sentence{.text = say(first.claim, language), .style = Style::bold}});
   if (first.instant.event) {
     const Phrase when = Phrase{.key = first.instant.failed ? "finding.failed-at" : "finding.seen-at"}
                             .with("instant", instant_text(first.instant, language))
@@ -109,14 +134,7 @@ std::vector<Section> recording_finding_sections(const std::vector<Finding>& find
   for (size_t i = 0; i < std::min(first.evidence.size(), kEvidenceShown); ++i) {
     sections.push_back(line("- " + say(first.evidence[i].text, language)));
   }
-  // Which setting helps is known after the replays, and printed then.
-  if (!first.changes.empty() && first.changes.front().remedy != "allocator-setting") {
-    const Change& change = first.changes.front();
-    std::string text = say(Phrase{.key = "finding.change"}.with("text", {change.text}), language);
-    if (change.predicted) text += effect_text(*change.predicted, language);
-    sections.push_back(line(std::move(text), Style::green));
-  }
-  // What else may be behind it; what is true of each failure is the sentence that follows.
+  // What else may be behind it; what is true of each failure is a sentence of its own.
   size_t told = 0;
   for (size_t i = 1; i < findings.size() && told < kOthersShown; ++i) {
     const Finding& other = findings[i];
@@ -124,6 +142,7 @@ std::vector<Section> recording_finding_sections(const std::vector<Finding>& find
     sections.push_back(line(say(Phrase{.key = "finding.also"}.with("claim", other.claim), language)));
     told += 1;
   }
+  add_changes(first, kChangesOfRecording, language, sections);
   return sections;
 }
 
@@ -141,18 +160,7 @@ std::vector<Section> log_finding_sections(const Finding& finding, size_t most_ch
     for (const std::string& claim : finding.claims) claims.entries.push_back(claim_text(claim, language));
     sections.push_back(Section{.body = std::move(claims)});
   }
-  if (finding.changes.empty()) return sections;
-  sections.push_back(Section{.body = Sentence{.text = say("text.changes", language), .style = Style::bold}});
-  for (size_t i = 0; i < std::min(most_changes, finding.changes.size()); ++i) {
-    const Change& change = finding.changes[i];
-    const Phrase numbered =
-        Phrase{.key = "text.change"}.with("number", std::to_string(i + 1)).with("text", change.text);
-    sections.push_back(joined({.text = say(numbered, language), .indent_columns = 2}));
-    if (std::vector<std::string> lines = pasted_lines(change); !lines.empty()) {
-      sections.push_back(
-          Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}, .joined = true});
-    }
-  }
+  add_changes(finding, most_changes, language, sections);
   return sections;
 }
 

@@ -10,8 +10,11 @@
 
 namespace oomscope {
 
-// Of a recording, the first finding: what it is, when, which lines, what to change. The others: one line each.
-[[nodiscard]] std::vector<Section> recording_finding_sections(const std::vector<Finding>& findings, Language language);
+// Of a recording, what the first screen has no room for: when it happened, how sure, which lines, the other findings
+// (one line each), and what to do with the lines to paste.
+[[nodiscard]] std::vector<Section> finding_details(const std::vector<Finding>& findings, Language language);
+// Its first change in one line; empty where which setting helps is known after the replays only.
+[[nodiscard]] std::string change_line(const Finding& finding, Language language);
 // Of a log, one finding: claim, reasons, popular advice that does not hold, then at most `most_changes` changes with
 // the lines to paste.
 [[nodiscard]] std::vector<Section> log_finding_sections(const Finding& finding, size_t most_changes, Language language);

@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 Table pairs_table(std::string title, const std::vector<std::pair<std::string, std::string>>& rows) {
   Table table{.title = std::move(title),
-              .columns = {{.header = ""}, {.header = "", .may_shrink = true}},
+              .columns = {{.header = ""}, {.header = "", .may_wrap = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -76,8 +76,7 @@ Document replay_document(const ReplayResult& result, const Verification& verific
 
 Document sweep_document(const SweepResult& result, const Verification& verification) {
   Document document;
-  document.sections.push_back(
-      Section{.body = runs_table(result.runs, result.runs.size(), result.cap_bytes), .joined = false});
+  document.sections.push_back(Section{.body = runs_table(result.runs, result.runs.size()), .joined = false});
   document.sections.push_back(Section{
       .body = pairs_table(
           "What no setting can beat",

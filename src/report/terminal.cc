@@ -106,7 +106,8 @@ bool is_opening(uint32_t code) {
   return kMarks.find(code) != std::u32string_view::npos;
 }
 
-// A word in the pieces between which a line may break: Chinese has no blanks, so it may beside each wide character.
+// A word in the pieces between which a line may break: Chinese has no blanks, so it may beside each wide character; and
+// settings have none, so it may behind a comma that does not group digits.
 std::vector<std::string_view> pieces_of(std::string_view word) {
   std::vector<std::string_view> pieces;
   size_t begin = 0;
@@ -114,7 +115,8 @@ std::vector<std::string_view> pieces_of(std::string_view word) {
   for (size_t at = 0; at < word.size(); at += before.length) {
     const Character next = decode(word, at);
     const bool beside_wide = width_of(before.code) == 2 || width_of(next.code) == 2;
-    if (at > 0 && beside_wide && !is_opening(before.code) && !is_closing(next.code)) {
+    const bool behind_comma = before.code == ',' && next.code > '9';
+    if (at > 0 && (beside_wide || behind_comma) && !is_opening(before.code) && !is_closing(next.code)) {
       pieces.push_back(word.substr(begin, at - begin));
       begin = at;
     }

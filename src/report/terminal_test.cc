@@ -50,6 +50,8 @@ TEST(Wrap, BreaksAtBlanksAndKeepsLongWords) {
   EXPECT_EQ(wrap("one two three", 8), (std::vector<std::string>{"one two", "three"}));
   EXPECT_EQ(wrap("averyverylongword x", 8), (std::vector<std::string>{"averyverylongword", "x"}));
   EXPECT_EQ(wrap("a\nb", 8), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(wrap("a:1,b:2 1,024", 8), (std::vector<std::string>{"a:1,b:2", "1,024"}));
+  EXPECT_EQ(wrap("first:1,second:2", 10), (std::vector<std::string>{"first:1,", "second:2"}));
   EXPECT_EQ(wrap("", 8), (std::vector<std::string>{""}));
 }
 

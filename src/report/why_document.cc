@@ -13,7 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kFirstChanges = 3;
+// The first screen answers: sentence, balance, settings, proof, trust, next.
+constexpr size_t kFirstScreenLines = 15;
+constexpr int kScreenColumns = 80;
+constexpr size_t kFirstSettings = 2;
 constexpr size_t kMostRuns = 12;
 
 // A sentence or label of this document.
@@ -24,21 +27,48 @@ Section joined(Section section) {
   return section;
 }
 
-// Rows that hardly matter become one, so that the balance stays on the first screen; --json has them all.
-Table balance_table(const Diagnosis& diagnosis, Language language) {
+// The smallest rows become one, so that the balance stays on the first screen: those below a per cent, and as many more
+// as `most_rows` lines demand. --json has them all.
+std::vector<bool> folded_rows(const Diagnosis& diagnosis, size_t most_rows) {
+  std::vector<size_t> order;  // the smallest first
+  for (size_t i = 0; i < diagnosis.balance.size(); ++i) {
+    if (!diagnosis.balance[i].is_outside) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return *diagnosis.balance[a].bytes < *diagnosis.balance[b].bytes; });
+  std::vector<bool> folded(diagnosis.balance.size(), false);
+  const auto is_little = [&](size_t i) { return *diagnosis.balance[i].bytes < diagnosis.instant.reserved_bytes / 100; };
+  size_t count = 0;
+  while (count < order.size() && is_little(order[count])) ++count;
+  // One line takes those folded, one the total.
+  const size_t rows = diagnosis.balance.size() + 1;
+  if (count < 2) count = 0;
+  if (rows - count + (count > 0 ? 1 : 0) > most_rows) count = std::min(order.size(), rows + 1 - most_rows);
+  if (order.size() > 0 && count == order.size()) count -= 1;
+  if (count < 2) count = 0;
+  for (size_t k = 0; k < count; ++k) folded[order[k]] = true;
+  return folded;
+}
+
+Table balance_table(const Diagnosis& diagnosis, size_t most_rows, Language language) {
   Table table{.title = "",
-              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_shrink = true}},
+              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_wrap = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
-  const int64_t little = diagnosis.instant.reserved_bytes / 50;
+  const std::vector<bool> folded = folded_rows(diagnosis, most_rows);
   int64_t others_bytes = 0;
-  std::vector<Phrase> others;
+  int64_t others = 0;
+  Phrase others_source;
+  bool has_unknown = false;
   std::vector<Row> last;
-  for (const BalanceRow& row : diagnosis.balance) {
-    if (row.bytes && *row.bytes >= 0 && *row.bytes < little) {
+  for (size_t i = 0; i < diagnosis.balance.size(); ++i) {
+    const BalanceRow& row = diagnosis.balance[i];
+    has_unknown |= !row.bytes;
+    if (folded[i]) {
       others_bytes += *row.bytes;
-      others.push_back(row.name);
+      others += 1;
+      if (others_source.empty() || row.source.values.empty()) others_source = row.source;
       continue;
     }
     const Row shown{
@@ -46,16 +76,15 @@ Table balance_table(const Diagnosis& diagnosis, Language language) {
         .style = Style::plain};
     (row.is_outside ? last : table.rows).push_back(shown);
   }
-  if (!others.empty()) {
-    const Phrase count = Phrase{.key = "balance.others"}.with("count", std::to_string(others.size()));
-    const Phrase names = Phrase{.key = "balance.other-names"}.with("names", std::move(others));
-    table.rows.push_back(
-        Row{.cells = {say(count, language), format_mib(others_bytes), say(names, language)}, .style = Style::plain});
+  if (others > 0) {
+    const Phrase count = Phrase{.key = "balance.others"}.with("count", std::to_string(others));
+    table.rows.push_back(Row{.cells = {say(count, language), format_mib(others_bytes), say(others_source, language)}});
   }
   table.rows.insert(table.rows.end(), last.begin(), last.end());
-  table.rows.push_back(Row{.cells = {say("balance.total", language), format_mib(diagnosis.balance_total_bytes),
-                                     say("balance.sum", language)},
-                           .style = Style::bold});
+  const char* sum = has_unknown ? "balance.sum-of-known" : "balance.sum";
+  table.rows.push_back(
+      Row{.cells = {say("balance.total", language), format_mib(diagnosis.balance_total_bytes), say(sum, language)},
+          .style = Style::bold});
   return table;
 }
 
@@ -65,24 +94,6 @@ std::string reserved_text(const OutcomeRange& outcome) {
   return fmt::format("{}-{}", format_count(outcome.peak_reserved_low >> 20), format_mib(outcome.peak_reserved_high));
 }
 
-// Runs worth proposing: those that fit where something failed, else those that reserve less than the recording did.
-std::vector<const SweepRun*> proposals(const Diagnosis& diagnosis, const Changes& changes) {
-  std::vector<const SweepRun*> list;
-  for (const SweepRun& run : changes.runs) {
-    const Outcome& outcome = run.outcome.main;
-    if (!outcome.completed) continue;
-    const bool helps = diagnosis.instant.failed || outcome.peak_reserved < changes.recorded_reserved_bytes;
-    if (!helps || run.settings == diagnosis.verification->config.settings) continue;
-    // The same result by a longer line is no proposal.
-    const bool repeats = std::any_of(list.begin(), list.end(), [&](const SweepRun* other) {
-      return other->outcome.main.peak_reserved == outcome.peak_reserved &&
-             run.conf.find(other->conf) != std::string::npos;
-    });
-    if (!repeats) list.push_back(&run);
-  }
-  return list;
-}
-
 std::string paste_line(const std::string& conf) {
   return conf.empty() ? "unset PYTORCH_CUDA_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF=" + conf;
 }
@@ -90,24 +101,47 @@ std::string paste_line(const std::string& conf) {
 std::string result_text(const SweepRun& run, const Changes& changes, Language language) {
   const std::string text = reserved_text(run.outcome);
   if (!changes.cap_bytes) return text;
-  const char* key = run.outcome.completed_everywhere ? "why.fits" : "why.fits-if-addresses-allow";
+  const char* key = changes.at_high_end                ? "why.fits-if-limit-allows"
+                    : run.outcome.completed_everywhere ? "why.fits"
+                                                       : "why.fits-if-addresses-allow";
   return say(Phrase{.key = key}.with("reserved", text), language);
 }
 
-// The line to paste and its replayed result; a line too long for 80 columns is left to the table below, unless there is
-// no shorter one.
-std::vector<std::string> change_lines(const Diagnosis& diagnosis, const Changes& changes, Language language) {
-  constexpr int kRoom = 78;
+// At most `most` lines: the best setting first, each with its replayed result, on a line of its own where both are too
+// long for one. A line that has no room is left to the table below.
+std::vector<std::string> setting_lines(const Diagnosis& diagnosis, const Changes& changes, size_t most,
+                                       Language language) {
+  constexpr int kRoom = kScreenColumns - 2;
   std::vector<std::string> lines;
-  const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
-  for (const SweepRun* run : list) {
-    const std::string line = paste_line(run->conf) + "  " + result_text(*run, changes, language);
-    if (display_width(line) <= kRoom && lines.size() < kFirstChanges) lines.push_back(line);
+  size_t shown = 0;
+  for (const SweepRun* run : proposals(diagnosis, changes)) {
+    if (shown == kFirstSettings || lines.size() >= most) break;
+    const std::string paste = paste_line(run->conf);
+    const std::string result = result_text(*run, changes, language);
+    if (display_width(paste + "  " + result) <= kRoom) {
+      lines.push_back(paste + "  " + result);
+    } else if (lines.size() + 2 <= most) {
+      lines.push_back(paste);
+      lines.push_back("  " + result);
+    } else if (lines.empty()) {
+      lines.push_back(paste);
+    } else {
+      continue;
+    }
+    shown += 1;
   }
-  if (lines.empty() && !list.empty()) {
-    lines.push_back(paste_line(list.front()->conf));
-    lines.push_back("  " + result_text(*list.front(), changes, language));
-  }
+  return lines;
+}
+
+// Lines that a section takes on the first screen.
+size_t height(const Section& section) {
+  const std::string text = render_section(section, TerminalOptions{.width_columns = kScreenColumns});
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+size_t height(const std::vector<Section>& sections) {
+  size_t lines = 0;
+  for (const Section& section : sections) lines += height(section);
   return lines;
 }
 
@@ -127,20 +161,24 @@ std::string quoted(const std::string& path) {
   return text + "'";
 }
 
-std::string next_line(const Diagnosis& diagnosis, const std::string& path, Language language) {
+std::string file_word(const std::string& path) { return path == "-" ? "SNAPSHOT" : quoted(path); }
+
+// A command is never wrapped; what to record next time is a sentence.
+Section next_section(const Diagnosis& diagnosis, const std::string& path, Language language) {
   const Phrase next{.key = "why.next"};
   if (diagnosis.verification->timeline.trace().size_events() == 0) {
-    return say(Phrase(next).with("command", Phrase{.key = "why.record-history"}), language);
+    const Phrase record = Phrase(next).with("command", Phrase{.key = "why.record-history"});
+    return joined(Section{.body = Sentence{.text = say(record, language), .indent_columns = 2}});
   }
-  const std::string file = path == "-" ? "SNAPSHOT" : quoted(path);
+  const std::string file = file_word(path);
   const std::string command = diagnosis.instant.failed ? fmt::format("oomscope show {} --at oom", file)
                                                        : fmt::format("oomscope replay {} --smallest-cap", file);
-  return say(Phrase(next).with("command", command), language);
+  return joined(Section{.body = Lines{.title = "", .lines = {say(Phrase(next).with("command", command), language)}}});
 }
 
 Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Language language) {
   Table table{.title = why_word("bounds", language),
-              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_shrink = true}},
+              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_wrap = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -169,7 +207,7 @@ Section verdict_section(const Changes& changes, Language language) {
               .columns = {{.header = why_word("column-event", language), .align = Align::right},
                           {.header = why_word("column-verdict", language)},
                           {.header = why_word("column-by", language), .align = Align::right},
-                          {.header = why_word("column-proof", language), .may_shrink = true}},
+                          {.header = why_word("column-proof", language), .may_wrap = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -261,19 +299,77 @@ Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
   return numbers;
 }
 
+// The minor version: "2.13" is newer than "2.9".
+int age_of(const RuleSet& rules) {
+  const size_t dot = rules.last_release.find('.');
+  return std::stoi(std::string(rules.last_release.substr(dot + 1)));
+}
+
+// The best runs, with what limits their use; the others are a command away.
+Table sweep_table(const Diagnosis& diagnosis, const Changes& changes, const std::string& path, Language language) {
+  Table table = runs_table(changes.runs, kMostRuns, language);
+  bool any_unknown = false;
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    if (changes.accepted[i]) continue;
+    any_unknown = true;
+    table.rows[i].cells.front() += " " + say("why.not-in-all", language);
+  }
+  std::string note = any_unknown ? say("why.not-in-all-note", language) : "";
+  const auto add_note = [&](const std::string& text) { note += (note.empty() || text.empty() ? "" : "\n") + text; };
+  if (changes.at_high_end) {
+    add_note(say(Phrase{.key = "why.high-end-note"}.with("high", format_mib(diagnosis.capacity.high_bytes)), language));
+  }
+  add_note(table.note);
+  table.note = note;
+  if (changes.runs.size() <= kMostRuns) return table;
+  const int64_t fitting =
+      std::count_if(changes.runs.begin() + static_cast<std::ptrdiff_t>(kMostRuns), changes.runs.end(),
+                    [](const SweepRun& run) { return run.outcome.main.completed; });
+  const Phrase others = Phrase{.key = "why.other-runs"}
+                            .with("others", std::to_string(changes.runs.size() - kMostRuns))
+                            .with("fitting", std::to_string(fitting));
+  const std::string cap = changes.cap_bytes ? fmt::format(" --cap {}M", *changes.cap_bytes >> 20) : "";
+  add_note(
+      say(Phrase(others).with("command", fmt::format("oomscope replay {} --sweep{}", file_word(path), cap)), language));
+  return table;
+}
+
+// What the first screen had no room for.
+void add_details(const Diagnosis& diagnosis, const std::vector<Finding>& findings, Language language,
+                 std::vector<Section>& sections) {
+  std::vector<Section> details = finding_details(findings, language);
+  const std::string sentence = say(diagnosis.sentence, language);
+  if (!findings.empty() && say(findings.front().claim, language) != sentence) {
+    details.insert(details.begin(), joined(Section{.body = Sentence{.text = sentence}}));
+  }
+  if (!details.empty()) details.front().joined = false;
+  std::move(details.begin(), details.end(), std::back_inserter(sections));
+}
+
 }  // namespace
 
-std::string proof_text(const Verification& verification, Language language) {
+std::string proof_text(const Verification& verification, const std::vector<RuleSet>& rules, Language language) {
+  const size_t events = verification.timeline.trace().size_events();
+  if (events == 0) return say("why.no-proof", language);
+  const Phrase releases{.key = "rules." + std::string(verification.config.rules.name)};
+  Phrase named = Phrase{.key = "why.rules-of"}.with("releases", releases);
+  if (rules.size() > 1) {
+    const auto by_age = [](const RuleSet& a, const RuleSet& b) { return age_of(a) < age_of(b); };
+    const auto [oldest, newest] = std::minmax_element(rules.begin(), rules.end(), by_age);
+    named = Phrase{.key = "why.rules-range"}
+                .with("first", std::string(oldest->first_release))
+                .with("last", std::string(newest->last_release));
+  }
   return say(Phrase{.key = "why.proof"}
-                 .with("events", format_count(static_cast<int64_t>(verification.timeline.trace().size_events())))
+                 .with("count", format_count(static_cast<int64_t>(events)))
                  .with("mismatches", format_count(verification.replay->differences()))
-                 .with("releases", Phrase{.key = "rules." + std::string(verification.config.rules.name)}),
+                 .with("rules", std::move(named)),
              language);
 }
 
-Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<int64_t> cap_bytes, Language language) {
+Table runs_table(const std::vector<SweepRun>& runs, size_t most, Language language) {
   Table table{.title = why_word("runs", language),
-              .columns = {{.header = "PYTORCH_CUDA_ALLOC_CONF"},
+              .columns = {{.header = "PYTORCH_CUDA_ALLOC_CONF", .may_wrap = true},
                           {.header = why_word("column-fits", language)},
                           {.header = why_word("column-reserved", language), .align = Align::right},
                           {.header = why_word("column-retries", language), .align = Align::right, .may_drop = true},
@@ -289,15 +385,6 @@ Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<i
                       format_count(outcome.num_alloc_retries), format_mib(outcome.peak_allocated)},
             .style = outcome.completed ? Style::plain : Style::dim});
   }
-  if (runs.size() > most) {
-    const int64_t fitting = std::count_if(runs.begin() + static_cast<std::ptrdiff_t>(most), runs.end(),
-                                          [](const SweepRun& run) { return run.outcome.main.completed; });
-    const Phrase others = Phrase{.key = "why.other-runs"}
-                              .with("others", std::to_string(runs.size() - most))
-                              .with("fitting", std::to_string(fitting))
-                              .with("option", cap_bytes ? fmt::format(" --cap {}M", *cap_bytes >> 20) : "");
-    table.rows.push_back(Row{.cells = {say(others, language)}, .style = Style::dim});
-  }
   const bool any_range = std::any_of(runs.begin(), runs.end(), [](const SweepRun& run) {
     return run.outcome.peak_reserved_low != run.outcome.peak_reserved_high;
   });
@@ -307,36 +394,55 @@ Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<i
 
 std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, const std::vector<Finding>& findings,
                                         Language language) {
+  const Phrase& sentence = findings.empty() ? diagnosis.sentence : findings.front().claim;
   std::vector<Section> sections;
-  const std::string sentence = say(diagnosis.sentence, language);
-  if (findings.empty() || say(findings.front().claim, language) != sentence) {
-    sections.push_back(Section{.body = Sentence{.text = sentence, .style = Style::bold}, .joined = !findings.empty()});
+  sections.push_back(Section{.body = Sentence{.text = say(sentence, language), .style = Style::bold}});
+  for (const Caveat& caveat : diagnosis.caveats) {
+    if (caveat.code != "cap-contradicted") continue;
+    sections.push_back(joined(Section{.body = Sentence{.text = caveat_list({caveat}, language).entries.front()}}));
   }
-  sections.push_back(joined(Section{.body = balance_table(diagnosis, language), .joined = true}));
+  // Settings and what they bring, proof, trust, next.
+  constexpr size_t kBelow = 7;
+  const size_t room = kFirstScreenLines - std::min(kFirstScreenLines, height(sections) + kBelow);
+  sections.push_back(joined(Section{.body = balance_table(diagnosis, room, language)}));
   return sections;
 }
 
-std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes, const std::string& path,
+std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes,
+                                      const std::vector<Finding>& findings, const std::string& path,
                                       Language language) {
-  std::vector<Section> sections;
-  auto add_sentence = [&](std::string text, Style style) {
-    sections.push_back(Section{.body = Sentence{.text = std::move(text), .style = style}, .joined = true});
-  };
-  if (!changes.sentence.empty()) add_sentence(say(changes.sentence, language), Style::bold);
-  const std::vector<std::string> lines = change_lines(diagnosis, changes, language);
-  if (!lines.empty()) {
-    sections.push_back(Section{.body = Lines{.title = "", .lines = lines, .style = Style::green}, .joined = true});
-  }
-  add_sentence(proof_line(*diagnosis.verification, language), Style::plain);
+  std::vector<Section> end;
+  end.push_back(
+      joined(Section{.body = Sentence{.text = proof_line(*diagnosis.verification, changes.rules, language)}}));
   const Phrase trust =
       Phrase{.key = "why.trust-line"}
           .with("confidence", Phrase{.key = "confidence." + std::string(name_of(diagnosis.confidence))})
           .with("trust", diagnosis.trust);
-  add_sentence(say(trust, language), Style::plain);
-  sections.push_back(
-      Section{.body = Lines{.title = "", .lines = {next_line(diagnosis, path, language)}}, .joined = true});
+  end.push_back(joined(Section{.body = Sentence{.text = say(trust, language)}}));
+  end.push_back(next_section(diagnosis, path, language));
+
+  std::vector<Section> sections;
+  if (!changes.sentence.empty()) {
+    sections.push_back(
+        joined(Section{.body = Sentence{.text = say(changes.sentence, language), .style = Style::bold}}));
+  }
+  const size_t taken = height(diagnosis_sections(diagnosis, findings, language)) + height(sections) + height(end);
+  size_t room = kFirstScreenLines - std::min(kFirstScreenLines, taken);
+  const std::string change = findings.empty() ? "" : change_line(findings.front(), language);
+  const size_t settings = setting_lines(diagnosis, changes, 1, language).size();
+  if (!change.empty() && room > settings) {
+    const std::string one_line = shorten(change, kScreenColumns, Keep::head, TerminalOptions{});
+    sections.insert(sections.begin(), joined(Section{.body = Sentence{.text = one_line, .style = Style::green}}));
+    room -= 1;
+  }
+  std::vector<std::string> lines = setting_lines(diagnosis, changes, std::max<size_t>(room, 1), language);
+  if (!lines.empty()) {
+    sections.push_back(joined(Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}}));
+  }
+  std::move(end.begin(), end.end(), std::back_inserter(sections));
+  add_details(diagnosis, findings, language, sections);
   if (!changes.runs.empty()) {
-    sections.push_back(Section{.body = runs_table(changes.runs, kMostRuns, changes.cap_bytes, language)});
+    sections.push_back(Section{.body = sweep_table(diagnosis, changes, path, language)});
     sections.push_back(bounds_section(diagnosis, changes, language));
     if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes, language));
   }
@@ -344,8 +450,8 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
   return sections;
 }
 
-std::string proof_line(const Verification& verification, Language language) {
-  return say(Phrase{.key = "why.proof-line"}.with("proof", proof_text(verification, language)), language);
+std::string proof_line(const Verification& verification, const std::vector<RuleSet>& rules, Language language) {
+  return say(Phrase{.key = "why.proof-line"}.with("proof", proof_text(verification, rules, language)), language);
 }
 
 Json run_json(const std::string& conf, std::optional<int64_t> cap_bytes, const OutcomeRange& range) {

@@ -10,13 +10,15 @@
 
 namespace oomscope {
 
-// Sentence and balance, behind the findings: ready before any replay of other settings. Where the first finding has
-// said the sentence, it is not said again.
+// The first finding's claim, or the diagnosis' sentence where there is none, and the balance: ready before any replay
+// of other settings.
 [[nodiscard]] std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, const std::vector<Finding>& findings,
                                                       Language language);
-// Changes, proof, trust, next step, then all settings, bounds, verdicts and caveats. `path` names the file in commands.
+// Changes, proof, trust, next step, by line 15 at 80 columns; then the finding's details, all settings, bounds,
+// verdicts and caveats. `path` names the file in commands.
 [[nodiscard]] std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes,
-                                                    const std::string& path, Language language);
+                                                    const std::vector<Finding>& findings, const std::string& path,
+                                                    Language language);
 // Always English, whatever the language of the sections.
 [[nodiscard]] nlohmann::ordered_json why_payload(const Diagnosis& diagnosis, const Changes& changes,
                                                  std::vector<Finding> findings, const std::string& path);
@@ -26,10 +28,12 @@ namespace oomscope {
                                               const OutcomeRange& range);
 [[nodiscard]] nlohmann::ordered_json verdict_json(const Verdict& verdict);
 // All runs of a sweep as a table, at most `most` rows.
-[[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most, std::optional<int64_t> cap_bytes,
-                               Language language = Language::english);
-// "71,803 events replayed, 0 mismatches, rules of torch 2.10 and 2.11", and the same behind "proof: ".
-[[nodiscard]] std::string proof_text(const Verification& verification, Language language = Language::english);
-[[nodiscard]] std::string proof_line(const Verification& verification, Language language = Language::english);
+[[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most, Language language = Language::english);
+// "71,803 events replayed, 0 mismatches, rules of torch 2.10 and 2.11", and the same behind "proof: ". `rules`: those
+// that replay it alike, where they were looked for.
+[[nodiscard]] std::string proof_text(const Verification& verification, const std::vector<RuleSet>& rules = {},
+                                     Language language = Language::english);
+[[nodiscard]] std::string proof_line(const Verification& verification, const std::vector<RuleSet>& rules = {},
+                                     Language language = Language::english);
 
 }  // namespace oomscope

@@ -164,6 +164,9 @@ struct Snapshot {
   std::vector<Annotation> annotations;
   SnapshotFeatures features;
   bool complete = true;  // false: the file was cut or damaged and this is what came before
+  // Damage among the events: the segments, which stand before them in the file, are of a later time than the last event
+  // that is left. The settings stand behind the events.
+  [[nodiscard]] bool events_were_cut() const { return !complete && !settings; }
   Caveats caveats;
 };
 

@@ -33,8 +33,9 @@ const Catalogue& catalogue_of(Language language) {
 }
 
 bool is_one(const Phrase& phrase) {
-  return std::any_of(phrase.values.begin(), phrase.values.end(),
-                     [](const PhraseValue& value) { return value.name == "count" && value.text == "1"; });
+  return std::any_of(phrase.values.begin(), phrase.values.end(), [](const PhraseValue& value) {
+    return value.text == "1" && (value.name == "count" || value.name == "blocks" || value.name == "passes");
+  });
 }
 
 std::string value_text(const PhraseValue& value, Language language) {

@@ -17,7 +17,8 @@ enum class Language : uint8_t { english, chinese };
 // "en", "zh", or a locale ("zh_CN.UTF-8", "C"): empty where it names neither.
 [[nodiscard]] std::optional<Language> language_of(std::string_view name);
 
-// The sentence with its values filled in; where {count} is 1, that of KEY.one if there is one. "" for an empty phrase.
+// The sentence with its values filled in; where {count}, {blocks} or {passes} is 1, that of
+// KEY.one if there is one. "" for an empty phrase.
 // A key without an entry gives the key itself and a placeholder without a value stays as it is: visible, and never a
 // crash. An empty value is said as "NAME.none", where there is such an entry.
 [[nodiscard]] std::string say(const Phrase& phrase, Language language);

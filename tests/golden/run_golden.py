@@ -28,10 +28,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 GOLDEN = pathlib.Path(__file__).resolve().parent
 ROOT = GOLDEN.parent.parent
 SKIPPED = 77
+COLUMNS = 80
 
 
 class Skip(Exception):
@@ -62,7 +64,7 @@ def arguments(case, program):
 
 def run(case, program):
     """What came out, as a map from file name to text."""
-    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "UTC", "COLUMNS": "80", "NO_COLOR": "1"}
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "UTC", "COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
     environment.update({key: value for key, value in os.environ.items() if key.startswith(("ASAN_", "UBSAN_"))})
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch) / "case"
@@ -106,6 +108,20 @@ def differences(case, out):
             yield "\n".join(lines) or f"{name}: differs in the last newline"
 
 
+def width(line):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+def too_wide(case, out):
+    """Lines of prose and tables beyond the terminal; JSON and what is there to be pasted are as long as they are."""
+    if "--json" in expected(case, "cmd"):
+        return
+    for line in out["stdout"].splitlines():
+        is_pasted = line.startswith("    ") or re.search(r"PYTORCH_CUDA_ALLOC_CONF\W+=|oomscope |torch\.cuda", line)
+        if width(line) > COLUMNS and not is_pasted:
+            yield f"{width(line)} columns: {line}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/bin/oomscope")
@@ -125,7 +141,7 @@ def main():
         if options.update:
             update(case, out)
             continue
-        found = list(differences(case, out))
+        found = [*differences(case, out), *too_wide(case, out)]
         if found:
             failed.append(name)
             print(f"{name}: {expected(case, 'cmd').strip()}", *found, sep="\n")

@@ -69,6 +69,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
       if (is_copy(run.timeline().allocations[id].requested)) bytes += run.timeline().allocations[id].requested;
     }
   }
+  const int64_t held = bytes;
   if (in_loss || is_copy(request)) bytes += request;
   constexpr double kShare = 0.7;  // of what does not stay from step to step
   const double passing = static_cast<double>(run.wanted() - run.persistent_bytes());
@@ -76,7 +77,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
   Finding finding = finding_of(run, "logits");
   finding.bytes = bytes;
   finding.claim = claim_of(finding)
-                      .with("bytes", format_bytes(bytes))
+                      .with("bytes", format_bytes(held))
                       .with("request", format_bytes(request))
                       .with("site", site_of(run, run.instant().stack));
   finding.confidence = run.bytes_at(Category::logits) > 0 ? Confidence::high : Confidence::medium;

@@ -18,6 +18,7 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
   finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
   finding.because = because("no-failure");
+  if (run.sums.at[largest] == 0) return {finding};
   add_evidence(finding,
                Phrase{.key = "cause.evidence.largest"}
                    .with("category", {Phrase{.key = "category." + std::string(name_of(category))}})
@@ -29,7 +30,8 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
         add_changes(finding, run, std::nullopt,
                     {"checkpointing", "mixed-precision", "gradient-accumulation", "smaller-batch"});
       } else {
-        add_changes(finding, run, std::nullopt, {"no-grad", "smaller-batch"});
+        if (run.pass != kNoPass && run.kept_graph(run.pass)) add_changes(finding, run, std::nullopt, {"no-grad"});
+        add_changes(finding, run, std::nullopt, {"smaller-batch"});
       }
       break;
     case Category::logits:
@@ -39,7 +41,8 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
       add_changes(finding, run, std::nullopt, {"lighter-optimizer", "sharding", "offload"});
       break;
     case Category::parameter:
-      add_changes(finding, run, std::nullopt, {"quantised-loading", "sharding", "offload"});
+      if (!run.structure.trains) add_changes(finding, run, std::nullopt, {"quantised-loading"});
+      add_changes(finding, run, std::nullopt, {"sharding", "offload"});
       break;
     case Category::gradient: add_changes(finding, run, std::nullopt, {"set-to-none", "sharding"}); break;
     case Category::temporary:

@@ -21,6 +21,7 @@ std::vector<Finding> find_private_pool(const CaseFacts& facts) {
   const int64_t free = run.diagnosis->free_space.private_pool_bytes;
   constexpr double kShare = 0.25;
   const int64_t bytes = live + free;
+  if (bytes == 0) return {};
   if (static_cast<double>(bytes) < kShare * static_cast<double>(run.instant().reserved_bytes)) return {};
   Finding finding = finding_of(run, "private-pool");
   finding.bytes = bytes;

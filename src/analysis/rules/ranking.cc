@@ -1,11 +1,30 @@
 #include "analysis/rules/ranking.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "remedies/causes.h"
 
 namespace oomscope {
 namespace {
+
+// What another finding explains is no finding of its own: a kept graph is kept without a backward too, and attention
+// over more tokens makes the first requests of a pass larger.
+struct Symptom {
+  std::string_view id;
+  std::string_view cause;
+};
+constexpr std::array<Symptom, 2> kSymptoms = {
+    {{"grad-in-evaluation", "graph-kept"}, {"larger-batch", "attention-matrix"}}};
+
+bool is_explained(const Finding& finding, const std::vector<Finding>& findings) {
+  return std::any_of(kSymptoms.begin(), kSymptoms.end(), [&](const Symptom& symptom) {
+    return symptom.id == finding.id && std::any_of(findings.begin(), findings.end(), [&](const Finding& other) {
+             return other.id == symptom.cause && other.confidence != Confidence::low;
+           });
+  });
+}
 
 // What is hardly sure is told behind what is true of each failure.
 bool is_unsure(const Finding& finding) { return finding.confidence == Confidence::low && !is_plain_cause(finding.id); }
@@ -20,6 +39,10 @@ std::vector<Finding> find_findings(const CaseFacts& facts) {
       findings.push_back(std::move(finding));
     }
   }
+  // Nothing explains a failure by holding nothing.
+  std::erase_if(findings, [](const Finding& finding) { return finding.instant.failed && finding.bytes == 0; });
+  const std::vector<Finding> all = findings;
+  std::erase_if(findings, [&](const Finding& finding) { return is_explained(finding, all); });
   for (Finding& finding : findings) {
     const CauseGuide* guide = find_cause_guide(finding.id);
     // Of a log, the rule knows which of them its figures contradict.
