@@ -70,7 +70,7 @@ def main():
     groups = {}
     if arguments.staged:
         table = pathlib.Path(__file__).parent.parent / "src/analysis/rules/table.cc"
-        ids = re.findall(r'Cause\{"([a-z-]+)', table.read_text())
+        ids = re.findall(r'Cause\{\.id = "([a-z-]+)', table.read_text())
         cases = []
         for path in sorted(arguments.staged.glob("*.pickle*")):
             stem = path.name.split(".")[0].replace("_", "-")

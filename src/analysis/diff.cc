@@ -1,13 +1,13 @@
 #include "analysis/diff.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
+#include "model/structure.h"
 #include "types/allocator_settings.h"
 
 namespace oomscope {
@@ -83,23 +83,21 @@ std::vector<SettingDifference> setting_differences(const Verification& a, const 
   return all;
 }
 
-// The number of the step that an annotation names.
-std::optional<int64_t> step_of(std::string_view name) {
-  for (std::string_view prefix : {"oomscope.step:", "ProfilerStep#"}) {
-    if (!name.starts_with(prefix)) continue;
-    name.remove_prefix(prefix.size());
-    int64_t step = 0;
-    const std::from_chars_result read = std::from_chars(name.data(), name.data() + name.size(), step);
-    if (read.ec == std::errc{} && read.ptr == name.data() + name.size()) return step;
-  }
-  return std::nullopt;
-}
-
 // Events [begin, end): times ascend, as the recorder wrote them.
 struct EventSpan {
   uint32_t begin = 0;
   uint32_t end = 0;
 };
+
+// Steps as they are found where none are marked, numbered from 1; what follows the last is one too.
+std::vector<EventSpan> found_steps(const Verification& verification) {
+  const Structure structure = find_structure(verification.timeline);
+  const uint32_t events = static_cast<uint32_t>(verification.timeline.trace().size_events());
+  std::vector<EventSpan> steps;
+  for (uint32_t end : structure.step_ends) steps.push_back({steps.empty() ? 0 : steps.back().end, end});
+  if (!steps.empty() && steps.back().end < events) steps.push_back({steps.back().end, events});
+  return steps;
+}
 
 Result<EventSpan> span_of_step(const Verification& verification, int64_t wanted) {
   const Snapshot& snapshot = *verification.timeline.snapshot;
@@ -111,7 +109,7 @@ Result<EventSpan> span_of_step(const Verification& verification, int64_t wanted)
   std::optional<int64_t> first;
   int64_t last = 0;
   for (const Annotation& annotation : snapshot.annotations) {
-    const std::optional<int64_t> step = step_of(snapshot.strings.text(annotation.name));
+    const std::optional<int64_t> step = marked_step(snapshot.strings.text(annotation.name));
     if (!step) continue;
     first = std::min(first.value_or(*step), *step);
     last = std::max(last, *step);
@@ -121,13 +119,19 @@ Result<EventSpan> span_of_step(const Verification& verification, int64_t wanted)
   }
   if (span && span->begin < span->end) return *span;
   if (!first) {
+    const std::vector<EventSpan> steps = found_steps(verification);
+    if (wanted >= 1 && wanted <= static_cast<int64_t>(steps.size())) return steps[static_cast<size_t>(wanted - 1)];
+    first = steps.empty() ? std::nullopt : std::optional<int64_t>(1);
+    last = static_cast<int64_t>(steps.size());
+  }
+  if (!first) {
     return Error{.code = "steps-unknown",
-                 .what = "the recording marks no steps",
+                 .what = "the recording shows no steps",
                  .where = fmt::format("--at step {}", wanted),
                  .hint = "put each step into torch.profiler.record_function(f\"oomscope.step:{i}\"), or --at peak"};
   }
   return Error{.code = "step-not-found",
-               .what = fmt::format("the recording marks steps {} to {}; of this one it has no events", *first, last),
+               .what = fmt::format("the recording has steps {} to {}; of this one it has no events", *first, last),
                .where = fmt::format("--at step {}", wanted),
                .hint = fmt::format("--at step {}", last)};
 }

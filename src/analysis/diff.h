@@ -56,8 +56,8 @@ struct Diff {
 // See Note [Matching lines].
 [[nodiscard]] std::vector<DiffRow> match_sites(const std::vector<LiveSite>& a, const std::vector<LiveSite>& b);
 
-// Of a step that the recording marks (record_function scopes "oomscope.step:N", or the profiler's "ProfilerStep#N") the
-// event at which most was allocated.
+// Of a step that the recording marks (record_function scopes "oomscope.step:N", or the profiler's "ProfilerStep#N") or,
+// where it marks none, shows (find_structure; from 1) the event at which most was allocated.
 [[nodiscard]] Result<uint32_t> peak_of_step(const Verification& verification, int64_t step);
 
 }  // namespace oomscope

@@ -118,6 +118,23 @@ TEST(PeakOfStep, IsUnknownWithoutMarks) {
   EXPECT_EQ(peak_of_step(*verification, 0).error().code, "steps-unknown");
 }
 
+TEST(PeakOfStep, WithoutMarksIsThatOfTheStepsThatFramesShow) {
+  const SnapshotBuilder::PythonFrame main{"/home/u/train.py", 1, "main"};
+  SnapshotBuilder builder;
+  builder.segment_alloc(kA, 20 * kMiB);
+  for (int step = 0; step < 2; ++step) {
+    builder.python({{"/v/site-packages/torch/nn/modules/linear.py", 1, "forward"}, main});
+    builder.alloc(kA, (step + 1) * kMiB).free(kA, (step + 1) * kMiB);
+    builder.python({{"/v/site-packages/torch/optim/adam.py", 1, "_multi_tensor_adam"}, main});
+    builder.alloc(kA, kMiB).free(kA, kMiB);
+  }
+  const Snapshot snapshot = builder.segment(kA, {{.size = 20 * kMiB}}).build();
+  const std::unique_ptr<Verification> verification = verify(snapshot, 0);
+  EXPECT_EQ(*peak_of_step(*verification, 1), 1U);
+  EXPECT_EQ(*peak_of_step(*verification, 2), 7U);
+  EXPECT_EQ(peak_of_step(*verification, 3).error().code, "step-not-found");
+}
+
 TEST(FindDifferences, OfARecordingWithItselfAreNone) {
   const Snapshot snapshot = two_steps(true);
   const std::unique_ptr<Verification> verification = verify(snapshot, 0);

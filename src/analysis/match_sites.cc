@@ -12,11 +12,11 @@
 //
 // A pair that agrees in nothing still counts a little: a line that was rewritten stands where its old self stood.
 //
-// Cost: lines of A times lines of B of each function, which have few; where they have thousands (generated code of one
-// function) they are paired in order.
+// Cost: lines of A times lines of B of each function, which have few. What that may cost in all is limited; beyond
+// (generated code: thousands of lines of one function, hundreds of files of one name) they are paired in order.
 #include <algorithm>
-#include <filesystem>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -27,23 +27,45 @@ namespace {
 
 using Sites = std::vector<const LiveSite*>;
 
-constexpr size_t kMostCells = size_t{1} << 22;
+// Comparisons that one diff may make.
+class Budget {
+ public:
+  [[nodiscard]] bool take(size_t comparisons) {
+    if (comparisons > left_) return false;
+    left_ -= comparisons;
+    return true;
+  }
+
+ private:
+  size_t left_ = size_t{1} << 23;
+};
+
+// Do they call anything in common? Both ascending.
+bool share_callees(const LiveSite& a, const LiveSite& b) {
+  for (size_t i = 0, j = 0; i < a.callees.size() && j < b.callees.size();) {
+    if (a.callees[i] == b.callees[j]) return true;
+    (a.callees[i] < b.callees[j] ? i : j) += 1;
+  }
+  return false;
+}
 
 int agreement(const LiveSite& a, const LiveSite& b) {
-  std::vector<uint64_t> common;
-  std::set_intersection(a.callees.begin(), a.callees.end(), b.callees.begin(), b.callees.end(),
-                        std::back_inserter(common));
   int score = 1;
-  if (!common.empty()) score += 4;
+  if (share_callees(a, b)) score += 4;
   if (a.bytes == b.bytes) score += 2;
   if (a.line == b.line) score += 1;
   return score;
 }
 
 // Indices of pairs, ascending on both sides: the alignment with the largest sum of agreements.
-std::vector<std::pair<size_t, size_t>> align(const Sites& a, const Sites& b) {
+std::vector<std::pair<size_t, size_t>> align(const Sites& a, const Sites& b, Budget& budget) {
+  const auto callees = [](const Sites& sites) {
+    size_t count = 0;
+    for (const LiveSite* site : sites) count += 1 + site->callees.size();
+    return count;
+  };
   std::vector<std::pair<size_t, size_t>> pairs;
-  if (a.size() * b.size() > kMostCells) {
+  if (!budget.take(callees(a) * b.size() + callees(b) * a.size())) {
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) pairs.emplace_back(i, i);
     return pairs;
   }
@@ -68,21 +90,15 @@ std::vector<std::pair<size_t, size_t>> align(const Sites& a, const Sites& b) {
   return pairs;
 }
 
-// How many folders, from the file upwards, have the same name?
-int common_folders(const std::string& a, const std::string& b) {
-  const auto parts_of = [](const std::string& path) {
-    std::vector<std::string> parts;
-    for (const std::filesystem::path& part : std::filesystem::path(path)) parts.push_back(part.string());
-    return parts;
-  };
-  const std::vector<std::string> left = parts_of(a);
-  const std::vector<std::string> right = parts_of(b);
-  int count = 0;
-  for (size_t i = 1; i <= std::min(left.size(), right.size()); ++i) {
-    if (left[left.size() - i] != right[right.size() - i]) break;
-    count += 1;
-  }
-  return count;
+// How many characters at the end do two paths share, cut to whole folders?
+size_t common_folders(std::string_view a, std::string_view b) {
+  const auto [left, right] = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+  const std::string_view common = a.substr(static_cast<size_t>(left.base() - a.begin()));
+  const auto is_slash = [](char c) { return c == '/' || c == '\\'; };
+  const bool ends_there = (left == a.rend() || is_slash(*left)) && (right == b.rend() || is_slash(*right));
+  if (ends_there) return common.size();
+  const size_t slash = common.find_first_of("/\\");
+  return slash == std::string_view::npos ? 0 : common.size() - slash;
 }
 
 DiffRow row_of(const LiveSite* a, const LiveSite* b) {
@@ -107,13 +123,13 @@ DiffRow row_of(const LiveSite* a, const LiveSite* b) {
 }
 
 // The lines of one function in one file of each side.
-void match_lines(Sites a, Sites b, std::vector<DiffRow>& rows) {
+void match_lines(Sites a, Sites b, Budget& budget, std::vector<DiffRow>& rows) {
   const auto by_line = [](const LiveSite* left, const LiveSite* right) { return left->line < right->line; };
   std::sort(a.begin(), a.end(), by_line);
   std::sort(b.begin(), b.end(), by_line);
   std::vector<bool> b_done(b.size(), false);
   std::vector<bool> a_done(a.size(), false);
-  for (const auto& [i, j] : align(a, b)) {
+  for (const auto& [i, j] : align(a, b, budget)) {
     rows.push_back(row_of(a[i], b[j]));
     a_done[i] = b_done[j] = true;
   }
@@ -148,21 +164,22 @@ std::vector<File> files_of(const Sites& sites) {
 }
 
 // Files of one name, and in them one function.
-void match_files(const Sites& a, const Sites& b, std::vector<DiffRow>& rows) {
+void match_files(const Sites& a, const Sites& b, Budget& budget, std::vector<DiffRow>& rows) {
   const std::vector<File> left = files_of(a);
   std::vector<File> right = files_of(b);
+  const bool in_order = !budget.take(left.size() * right.size());
   for (const File& file : left) {
-    auto best = right.end();
-    int most = -1;
-    for (auto other = right.begin(); other != right.end(); ++other) {
-      const int common = common_folders(file.path, other->path);
+    auto best = right.begin();
+    size_t most = 0;
+    for (auto other = right.begin(); other != right.end() && !in_order; ++other) {
+      const size_t common = common_folders(file.path, other->path);
       if (common > most) best = other;
       most = std::max(most, common);
     }
-    match_lines(file.sites, best == right.end() ? Sites() : best->sites, rows);
+    match_lines(file.sites, best == right.end() ? Sites() : best->sites, budget, rows);
     if (best != right.end()) right.erase(best);
   }
-  for (const File& file : right) match_lines({}, file.sites, rows);
+  for (const File& file : right) match_lines({}, file.sites, budget, rows);
 }
 
 }  // namespace
@@ -176,7 +193,8 @@ std::vector<DiffRow> match_sites(const std::vector<LiveSite>& a, const std::vect
     by_function[{normal_file(site.file), normal_function(site.function)}].second.push_back(&site);
   }
   std::vector<DiffRow> rows;
-  for (const auto& [key, sites] : by_function) match_files(sites.first, sites.second, rows);
+  Budget budget;
+  for (const auto& [key, sites] : by_function) match_files(sites.first, sites.second, budget, rows);
   std::sort(rows.begin(), rows.end(), [](const DiffRow& left, const DiffRow& right) {
     return std::tuple(!left.user_code, -std::abs(left.delta()), left.site, left.line_a) <
            std::tuple(!right.user_code, -std::abs(right.delta()), right.site, right.line_a);

@@ -179,7 +179,20 @@ class Grouping {
     groups_.push_back(RankGroup{.members = {rank}, .typical = rank});
   }
 
+  // Of each group to each other.
+  void relate() {
+    const size_t count = groups_.size();
+    relations_.assign(count * count, Relation::equal);
+    for (size_t a = 0; a < count; ++a) {
+      for (size_t b = 0; b < count; ++b) {
+        if (a != b) relations_[a * count + b] = relation_of(design(a), design(b));
+      }
+    }
+  }
+  [[nodiscard]] Relation relation(size_t a, size_t b) const { return relations_[a * groups_.size() + b]; }
+
   void join_parts() {
+    relate();
     const size_t count = groups_.size();
     std::vector<size_t> root(count);
     std::iota(root.begin(), root.end(), 0);
@@ -191,7 +204,7 @@ class Grouping {
       const std::vector<size_t> wholes = wholes_of(part);
       const bool is_ambiguous = std::any_of(wholes.begin(), wholes.end(), [&](size_t a) {
         return std::any_of(wholes.begin(), wholes.end(),
-                           [&](size_t b) { return relation_of(design(a), design(b)) == Relation::different; });
+                           [&](size_t b) { return relation(a, b) == Relation::different; });
       });
       if (is_ambiguous) continue;
       for (size_t whole : wholes) {
@@ -217,15 +230,14 @@ class Grouping {
   [[nodiscard]] std::vector<size_t> wholes_of(size_t part) const {
     std::vector<size_t> wholes;
     for (size_t other = 0; other < groups_.size(); ++other) {
-      if (other != part && relation_of(design(part), design(other)) == Relation::second_has_more) {
-        wholes.push_back(other);
-      }
+      if (other != part && relation(part, other) == Relation::second_has_more) wholes.push_back(other);
     }
     return wholes;
   }
 
   const std::vector<Rank>& ranks_;
   std::vector<RankGroup> groups_;
+  std::vector<Relation> relations_;  // row: a, column: b
 };
 
 int64_t peak_of(const Rank& rank) { return rank.facts.peak_allocated_bytes; }

@@ -62,10 +62,14 @@ class FactFinder {
 
   void collect_live() {
     const bool same = out_.basis == out_.instant().event;
+    const auto is_left = [&](uint32_t id) {
+      return timeline_.allocations[id].begin != kNoEvent && out_.is_left_by_pass(id);
+    };
     for (uint32_t i = 0; i < timeline_.allocations.size(); ++i) {
       const Allocation& allocation = timeline_.allocations[i];
       if (is_live(allocation, out_.basis)) {
         out_.live.push_back(i);
+        if (is_left(i)) out_.left.push_back(i);
         out_.live_bytes += allocation.requested;
       }
       if (!same && is_live(allocation, out_.instant().event)) {
@@ -118,13 +122,10 @@ class FactFinder {
     }
   }
 
-  [[nodiscard]] bool is_left_by_pass(uint32_t id) const { return out_.is_left_by_pass(id); }
-
   void measure_rests() {
     std::unordered_set<uint64_t> seen;  // pass and stack
-    for (uint32_t id : out_.live) {
+    for (uint32_t id : out_.left) {
       const Allocation& allocation = timeline_.allocations[id];
-      if (allocation.begin == kNoEvent || !is_left_by_pass(id)) continue;
       const uint32_t pass = pass_at(allocation.begin);
       if (pass == kNoPass) continue;
       PassRest& rest = out_.rests[pass];
@@ -197,11 +198,9 @@ class FactFinder {
     int64_t most = 0;
     StackId stack = StackId::none;
     const Pass& pass = structure().passes[growth.first_pass];
-    for (uint32_t id : out_.live) {
+    for (uint32_t id : out_.left_of(pass.begin, pass.forward_end)) {
       const Allocation& allocation = timeline_.allocations[id];
-      if (allocation.begin == kNoEvent || allocation.begin < pass.begin || allocation.begin >= pass.forward_end)
-        continue;
-      if (allocation.requested <= most || !is_left_by_pass(id)) continue;
+      if (allocation.requested <= most) continue;
       most = allocation.requested;
       stack = allocation.stack;
     }
@@ -214,14 +213,10 @@ class FactFinder {
       const uint32_t pass = pass_at(event);
       if (pass == kNoPass || pass == pass_at(out_.basis)) continue;
       if (!out_.survived.empty() && out_.survived.back().pass == pass) out_.survived.pop_back();
-      SurvivedFailure failure{.event = event, .pass = pass, .held_bytes = 0};
-      const uint32_t from = structure().passes[pass].begin;
-      for (uint32_t id : out_.live) {
-        const Allocation& allocation = timeline_.allocations[id];
-        if (allocation.begin == kNoEvent || allocation.begin < from || allocation.begin > event) continue;
-        if (is_left_by_pass(id)) failure.held_bytes += allocation.requested;
-      }
-      out_.survived.push_back(failure);
+      out_.survived.push_back(SurvivedFailure{.event = event, .pass = pass, .held_bytes = 0});
+    }
+    for (SurvivedFailure& failure : out_.survived) {
+      for (uint32_t id : out_.left_by(failure)) failure.held_bytes += timeline_.allocations[id].requested;
     }
   }
 
@@ -255,6 +250,16 @@ uint32_t RunFacts::pass_at(uint32_t event) const {
   const auto behind = std::upper_bound(passes.begin(), passes.end(), event,
                                        [](uint32_t at, const Pass& next) { return at < next.begin; });
   return behind == passes.begin() ? kNoPass : static_cast<uint32_t>(behind - passes.begin() - 1);
+}
+
+std::span<const uint32_t> RunFacts::left_of(uint32_t begin, uint32_t end) const {
+  const auto is_before = [&](uint32_t id, uint32_t event) { return timeline().allocations[id].begin < event; };
+  const auto first = std::lower_bound(left.begin(), left.end(), begin, is_before);
+  return {first, std::lower_bound(first, left.end(), end, is_before)};
+}
+
+std::span<const uint32_t> RunFacts::left_by(const SurvivedFailure& failure) const {
+  return left_of(structure.passes[failure.pass].begin, failure.event + 1);
 }
 
 bool RunFacts::kept_graph(uint32_t index) const {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,6 @@ struct StackGroup {
 struct RunFacts {
   const Snapshot* snapshot = nullptr;
   const Diagnosis* diagnosis = nullptr;  // the instant, the limit, the free space
-  const Changes* changes = nullptr;      // replays under other settings; empty while they are not done
   Structure structure;
   std::vector<AllocationCategory> categories;
   CategorySums sums;                      // at the instant
@@ -84,6 +84,7 @@ struct RunFacts {
   std::vector<Growth> growths;  // most bytes first
   std::vector<SurvivedFailure> survived;
   std::vector<StackGroup> groups;  // of live, most bytes first
+  std::vector<uint32_t> left;      // of live, what passes left: in order of birth, none of the start
 
   [[nodiscard]] const Timeline& timeline() const { return diagnosis->verification->timeline; }
   [[nodiscard]] const Trace& trace() const { return timeline().trace(); }
@@ -102,6 +103,10 @@ struct RunFacts {
   }
   // The pass that was under way at an event, or the last before it; kNoPass before the first.
   [[nodiscard]] uint32_t pass_at(uint32_t event) const;
+  // Of `left`, those born in events [begin, end).
+  [[nodiscard]] std::span<const uint32_t> left_of(uint32_t begin, uint32_t end) const;
+  // ... and what a failed pass made, up to its failure.
+  [[nodiscard]] std::span<const uint32_t> left_by(const SurvivedFailure& failure) const;
   // Belongs it to what a pass may leave behind, rather than to the model and its optimizer?
   [[nodiscard]] bool is_left_by_pass(uint32_t allocation) const;
   // What stays from step to step: parameters, gradients, optimizer state, workspaces.

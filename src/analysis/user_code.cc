@@ -60,7 +60,7 @@ std::string frame_text(const Snapshot& snapshot, const Frame& frame) {
 
 std::string site_text(const Snapshot& snapshot, StackId stack) {
   const std::optional<Frame> frame = user_frame(snapshot, stack);
-  return frame ? frame_text(snapshot, *frame) : "(no Python frames)";
+  return frame ? frame_text(snapshot, *frame) : "";
 }
 
 std::string call_text(const Snapshot& snapshot, StackId stack) {

@@ -18,7 +18,7 @@ namespace oomscope {
 // "train.py:88 forward"; the folder is left out. Generated files keep a recognisable name.
 [[nodiscard]] std::string frame_text(const Snapshot& snapshot, const Frame& frame);
 
-// frame_text of the user's frame, or "(no Python frames)".
+// frame_text of the user's frame; empty for a stack without Python frames, which the report says in its language.
 [[nodiscard]] std::string site_text(const Snapshot& snapshot, StackId stack);
 
 // frame_text of the user's line from which a model was called: the innermost of the frames outside of all modules that

@@ -21,8 +21,7 @@ Result<Done> read_moment(const std::string& text, DiffMoment& at) {
     at.step = step;
     return Done{};
   }
-  OOM_TRY(const size_t index, read_choice("--at", text, {"peak", "end", "oom", "step N"}));
-  if (index == kMoments.size()) return read_number("--at step", "N", at.step.emplace());
+  OOM_TRY(const size_t index, read_choice("--at", text, {"peak", "end", "oom", "step N"}));  // "step N" was read above
   at.moment = kMoments[index];
   return Done{};
 }

@@ -27,16 +27,22 @@
 #include "model/categories.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 namespace oomscope {
 namespace {
 
-// The backward of cuBLAS and its companions ask for these: 8 MiB + 128 KiB by default, 32 MiB on Hopper and later, and
-// cublasLt 1, 4 or 32 MiB.
-bool is_blas_workspace(int64_t bytes) {
-  return bytes == 8519680 || bytes == (32 << 20) || bytes == (1 << 20) || bytes == (4 << 20) || bytes == 8912896;
-}
+// What cuBLAS keeps for a handle and a stream: 8 MiB + 128 KiB by default, 32 MiB on Hopper; cublasLt 4 or 32 MiB. A
+// size alone proves nothing, tensors have these sizes too: see learn_workspaces().
+bool is_workspace_size(int64_t bytes) { return bytes == 8519680 || bytes == (4 << 20) || bytes == (32 << 20); }
+
+// Handles belong to threads: forward's and backward's.
+constexpr int64_t kHandles = 2;
 
 class Categorizer {
  public:
@@ -53,6 +59,7 @@ class Categorizer {
     learn_stacks();
     learn_sizes();
     learn_logits();
+    learn_workspaces();
     for (uint32_t i = 0; i < out_.size(); ++i) {
       const Allocation& allocation = timeline_.allocations[i];
       if (allocation.begin != kNoEvent) out_[i] = born(allocation);
@@ -103,7 +110,6 @@ class Categorizer {
 
   // By stack: how many requests died in the phase of their birth, of those whose phase was over.
   struct StackHistory {
-    uint32_t born = 0;
     uint32_t died = 0;
     uint32_t outlived = 0;
   };
@@ -113,7 +119,6 @@ class Categorizer {
     for (const Allocation& allocation : timeline_.allocations) {
       if (allocation.begin == kNoEvent || allocation.stack == StackId::none) continue;
       StackHistory& history = histories_[static_cast<uint32_t>(allocation.stack)];
-      history.born += 1;
       if (dies_in_phase(allocation)) {
         history.died += 1;
       } else if (phase_is_over(birth(allocation))) {
@@ -189,6 +194,45 @@ class Categorizer {
     const auto found = logits_sizes_.find(pass);
     if (found == logits_sizes_.end()) return false;
     return allocation.requested == found->second || allocation.requested * 2 == found->second;
+  }
+
+  // A library asks once for each handle and stream and never frees: so at most the first of each stream and size in
+  // forward and in backward, and only where its stack keeps no other block of that size. Those of the last pass do not
+  // count beside an older one: gradients of the last step, activations of a pass that failed.
+  void learn_workspaces() {
+    const uint32_t last = structure_.passes.empty() ? kNoPass : static_cast<uint32_t>(structure_.passes.size() - 1);
+    struct Kept {
+      int64_t before = 0;   // born before the last pass
+      int64_t in_last = 0;  // born in it
+    };
+    std::map<std::tuple<StackId, uint32_t, int64_t>, Kept> kept;  // by stack, stream, size
+    std::vector<uint32_t> candidates;
+    for (uint32_t i = 0; i < timeline_.allocations.size(); ++i) {
+      const Allocation& allocation = timeline_.allocations[i];
+      if (!is_workspace_size(allocation.requested) || dies(allocation)) continue;
+      if (allocation.begin == kNoEvent) {
+        start_workspaces_[{allocation.stream_index, allocation.requested}] += 1;
+        continue;
+      }
+      const Span& span = birth(allocation);
+      if (span.phase != Phase::forward && span.phase != Phase::backward) continue;
+      Kept& same = kept[{allocation.stack, allocation.stream_index, allocation.requested}];
+      (span.pass == last ? same.in_last : same.before) += 1;
+      candidates.push_back(i);
+    }
+    std::set<std::tuple<Phase, uint32_t, int64_t>> found;
+    for (uint32_t id : candidates) {
+      const Allocation& allocation = timeline_.allocations[id];
+      const Kept& same = kept[{allocation.stack, allocation.stream_index, allocation.requested}];
+      const bool alone = same.before == 1 || (same.before == 0 && same.in_last == 1);
+      if (!alone) continue;
+      const bool first = found.insert({birth(allocation).phase, allocation.stream_index, allocation.requested}).second;
+      if (first) workspaces_.insert(allocation.begin);
+    }
+  }
+
+  [[nodiscard]] bool is_workspace(const Allocation& allocation) const {
+    return workspaces_.count(allocation.begin) > 0;
   }
 
   [[nodiscard]] static int64_t count_of(const std::unordered_map<int64_t, int64_t>& sizes, int64_t size) {
@@ -270,9 +314,7 @@ class Categorizer {
       if (is_parameter_size(allocation.requested) && count_of(model_sizes_, allocation.requested) > 0) {
         return is(Category::gradient, CategoryReason::size_of_parameter, Sure::high);
       }
-      if (is_blas_workspace(allocation.requested) && !dies(allocation)) {
-        return is(Category::workspace, CategoryReason::kept_by_library, Sure::medium);
-      }
+      if (is_workspace(allocation)) return is(Category::workspace, CategoryReason::kept_by_library, Sure::medium);
       return is(Category::gradient, CategoryReason::survives_backward, Sure::medium);
     }
     if (is_logits_size(allocation, span.pass) && allocation.stack == StackId::none) {
@@ -283,9 +325,7 @@ class Categorizer {
     if (is_parameter_size(allocation.requested)) {
       return is(Category::gradient, CategoryReason::size_of_parameter, Sure::medium);
     }
-    if (is_blas_workspace(allocation.requested)) {
-      return is(Category::workspace, CategoryReason::kept_by_library, Sure::medium);
-    }
+    if (is_workspace(allocation)) return is(Category::workspace, CategoryReason::kept_by_library, Sure::medium);
     return is(Category::temporary, CategoryReason::dies_in_phase, Sure::low);
   }
 
@@ -312,16 +352,8 @@ class Categorizer {
       }
       return is(Category::temporary, CategoryReason::dies_in_phase, Sure::high);
     }
-    if (is_blas_workspace(allocation.requested) && !dies(allocation) &&
-        (traits.has(Trait::linear) || !is_repeated(allocation))) {
-      return is(Category::workspace, CategoryReason::kept_by_library, Sure::medium);
-    }
+    if (is_workspace(allocation)) return is(Category::workspace, CategoryReason::kept_by_library, Sure::medium);
     return is(Category::activation, CategoryReason::kept_for_backward, Sure::high);
-  }
-
-  // Did the same stack ask before? A library asks once.
-  [[nodiscard]] bool is_repeated(const Allocation& allocation) const {
-    return histories_[static_cast<uint32_t>(allocation.stack)].born > 1;
   }
 
   [[nodiscard]] AllocationCategory in_loss(const Allocation& allocation, const Span& span) const {
@@ -376,7 +408,8 @@ class Categorizer {
       if (nth <= gradients || made_here) return is(Category::parameter, CategoryReason::size_of_gradient, Sure::medium);
       return is(Category::optimizer_state, CategoryReason::size_of_gradient, Sure::medium);
     }
-    if (is_blas_workspace(allocation.requested) && structure_.trains) {
+    const auto of_size = start_workspaces_.find({allocation.stream_index, allocation.requested});
+    if (of_size != start_workspaces_.end() && of_size->second <= kHandles && structure_.trains) {
       return is(Category::workspace, CategoryReason::kept_by_library, Sure::low);
     }
     if (structure_.passes.empty()) return {};
@@ -410,6 +443,8 @@ class Categorizer {
   std::unordered_map<int64_t, int64_t> state_sizes_;     // born in optimizer steps and kept
   std::unordered_map<int64_t, int64_t> read_sizes_;      // read from files so far
   std::unordered_map<uint32_t, int64_t> logits_sizes_;   // pass -> bytes
+  std::unordered_set<uint32_t> workspaces_;              // alloc events of what a library keeps
+  std::map<std::pair<uint32_t, int64_t>, int64_t> start_workspaces_;  // (stream, size) of one, there from the start
 };
 
 }  // namespace

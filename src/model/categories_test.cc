@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/trace_builder.h"
 
 namespace oomscope {
@@ -30,6 +32,11 @@ class Step {
  public:
   Step& alloc(const Frames& frames, int address, int64_t size) {
     at(frames).alloc(kA + static_cast<uint64_t>(address) * 65536, size);
+    return *this;
+  }
+  // From the stack of the event before.
+  Step& again(int address, int64_t size) {
+    builder_.alloc(kA + static_cast<uint64_t>(address) * 65536, size);
     return *this;
   }
   Step& free(const Frames& frames, int address, int64_t size) {
@@ -109,6 +116,67 @@ TEST(Categories, InMidLifeSizesTell) {
     if (step.timeline().allocations[i].begin == kNoEvent) start.push_back(found[i].category);
   }
   EXPECT_EQ(start, (std::vector<Category>{Category::parameter, Category::optimizer_state, Category::optimizer_state}));
+}
+
+// --- workspaces: 32 MiB is what cuBLAS keeps on Hopper, and what a bf16 tensor of 4096 x 4096 takes ---------------
+
+constexpr int64_t k32MiB = 32 << 20;
+constexpr int kFar = 1024;  // addresses that far apart hold 32 MiB
+
+int64_t workspaces(const std::vector<AllocationCategory>& found) {
+  return std::count_if(found.begin(), found.end(),
+                       [](const AllocationCategory& each) { return each.category == Category::workspace; });
+}
+
+Frames linear_called_from(uint64_t line) {
+  return {{"/v/site-packages/torch/nn/modules/linear.py", 1, "forward"}, kCall, {"/home/u/train.py", line, "main"}};
+}
+
+TEST(Categories, ALibraryKeepsOneWorkspaceOfAStream) {
+  Step step;
+  step.alloc(kMove, 0, kWeight);
+  for (int pass = 0; pass < 3; ++pass) {
+    step.alloc(kForward, kFar, k32MiB);  // the output
+    if (pass == 0) step.alloc(kForward, 2 * kFar, k32MiB);
+    step.alloc({}, 4, kWeight).free({}, kFar, k32MiB);
+    if (pass == 0) step.alloc({}, 3 * kFar, k32MiB);
+    step.alloc(kMultiTensor, 8, kWeight).free(kMultiTensor, 8, kWeight).free(kZeroGrad, 4, kWeight);
+  }
+  const std::vector<AllocationCategory> found = step.alloc(kBatch, 9, 4096).categories();
+  EXPECT_EQ(workspaces(found), 2);
+  EXPECT_EQ(found[2].category, Category::workspace);
+  EXPECT_EQ(found[4].category, Category::workspace);
+}
+
+TEST(Categories, OutputsOfAWorkspacesSizeAreActivations) {
+  Step loop;  // one line calls all layers
+  Step lines;
+  for (int i = 1; i <= 20; ++i) {
+    i == 1 ? loop.alloc(kForward, i * kFar, k32MiB) : loop.again(i * kFar, k32MiB);
+    lines.alloc(linear_called_from(static_cast<uint64_t>(i)), i * kFar, k32MiB);
+  }
+  EXPECT_EQ(workspaces(loop.alloc({}, 1, kWeight).categories()), 0);
+  EXPECT_LE(workspaces(lines.alloc({}, 1, kWeight).categories()), 1);
+}
+
+TEST(Categories, InMidLifeWeightsOfAWorkspacesSizeAreParameters) {
+  constexpr int64_t k4MiB = 4 << 20;
+  const auto from_start = [&](int blocks) {
+    Step step;
+    step.alloc(kForward, 2, kActivation).alloc({}, 4, kWeight).free({}, 2, kActivation).alloc(kMultiTensor, 5, kWeight);
+    for (int i = 1; i <= blocks; ++i) step.free(kBatch, i * kFar, k4MiB);
+    return workspaces(step.categories());
+  };
+  EXPECT_EQ(from_start(2), 2);
+  EXPECT_EQ(from_start(9), 0);
+}
+
+TEST(Categories, GradientsOfAWorkspacesSizeAreGradients) {
+  Step step;
+  step.alloc(kForward, 2, kActivation);
+  for (int i = 1; i <= 9; ++i) step.alloc({}, i * kFar, k32MiB);
+  const std::vector<AllocationCategory> found = step.free({}, 2, kActivation).alloc(kMultiTensor, 5, 512).categories();
+  EXPECT_EQ(workspaces(found), 0);
 }
 
 TEST(Categories, SumToWhatIsLive) {

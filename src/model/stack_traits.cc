@@ -25,7 +25,7 @@ enum class File : uint8_t {
   other,
   native,  // C++, or no file
   torch_optim,
-  other_optim,  // bitsandbytes, apex, a user's own optimizers folder
+  other_optim,  // bitsandbytes, apex, a file named for an optimizer: each function is looked at
   lr_scheduler,
   nn_module,
   nn_modules,
@@ -43,6 +43,18 @@ enum class File : uint8_t {
   distributed,
   safetensors,
 };
+
+// "fused_adam.py", "optimizer.py"; not "train_adam.py", "optimized_model.py".
+bool is_optimizer_file(std::string_view name) {
+  const std::string_view stem = name.substr(0, name.rfind('.'));
+  const std::string_view last = stem.substr(stem.rfind('_') + 1);
+  const std::string_view first = stem.substr(0, stem.find('_'));
+  if (is_any(first, {"train", "run", "main", "test", "finetune", "pretrain", "eval", "demo", "example", "bench"})) {
+    return false;
+  }
+  return is_any(last,
+                {"optim", "optimizer", "optimizers", "adam", "adamw", "sgd", "lion", "adafactor", "lamb", "muon"});
+}
 
 File file_of(std::string_view path) {
   const bool is_python = path.ends_with(".py") || contains_any(path, {"ipykernel", "ipython-input"}) ||
@@ -75,7 +87,7 @@ File file_of(std::string_view path) {
   }
   if (name == "copy.py" && contains_any(path, {"/lib/python", "\\Lib\\", "\\lib\\"})) return File::copy;
   if (contains(path, "safetensors")) return File::safetensors;
-  if (contains_any(path, {"/optim/", "/optimizers/", "\\optim\\"}) || contains_any(name, {"optim", "adam"})) {
+  if (contains_any(path, {"/optim/", "/optimizers/", "\\optim\\", "\\optimizers\\"}) || is_optimizer_file(name)) {
     return File::other_optim;
   }
   return File::other;
@@ -92,7 +104,8 @@ bool is_loss_function(std::string_view name) {
   return std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return name.ends_with(end); });
 }
 
-bool is_lower_word(std::string_view name, std::string_view word) {
+// "my_eval" has "eval"; "retrieval" has not.
+bool has_word(std::string_view name, std::string_view word) {
   const size_t at = name.find(word);
   if (at == std::string_view::npos) return false;
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -119,7 +132,7 @@ uint32_t name_traits(std::string_view name) {
   if (is_any(name, {"generate", "_sample", "_beam_search", "greedy_search"})) traits |= bit(Trait::generation);
   for (std::string_view word : {"evaluate", "eval", "evaluation", "validate", "validation", "valid", "inference",
                                 "predict", "validation_step", "test_step", "prediction_step"}) {
-    if (name == word || is_lower_word(name, word)) traits |= bit(Trait::evaluation);
+    if (has_word(name, word)) traits |= bit(Trait::evaluation);
   }
   return traits;
 }
@@ -136,12 +149,13 @@ uint32_t frame_traits(File file, std::string_view name) {
         return traits | bit(Trait::optimizer) | bit(Trait::optimizer_state);
       }
       if (contains_any(name, {"state_dict", "_process_value"})) return traits | bit(Trait::model_load);
-      const bool steps = file == File::torch_optim ? !is_any(name, {"__init__", "add_param_group"})
-                                                   : is_any(name, {"step", "_step", "update_step"}) ||
-                                                         contains_any(name, {"adam", "sgd", "lion", "adafactor"});
-      if (steps) traits |= bit(Trait::optimizer);
-      if (steps && file == File::other_optim) traits |= bit(Trait::own_optimizer);
-      return traits;
+      if (file == File::torch_optim) {
+        return is_any(name, {"__init__", "add_param_group"}) ? traits : traits | bit(Trait::optimizer);
+      }
+      const bool steps =
+          is_any(name, {"step", "_step", "update_step"}) || contains_any(name, {"adam", "sgd", "lion", "adafactor"});
+      if (steps) return traits | bit(Trait::optimizer) | bit(Trait::own_optimizer);
+      break;  // a model or a training loop may stand in the same file
     }
     case File::nn_module:
       if (is_any(name, {"_call_impl", "_wrapped_call_impl", "_slow_forward"})) return traits | bit(Trait::module_call);
@@ -235,7 +249,10 @@ class TraitTable {
       const uint32_t frame = stacks.frame_ids[i];
       const uint32_t traits = frames_[frame];
       out.seen |= traits;
-      if ((traits & bit(Trait::module_call)) != 0) outermost_call = i;
+      if ((traits & bit(Trait::module_call)) != 0) {
+        outermost_call = i;
+        out.seen &= ~bit(Trait::evaluation);  // inside of modules "predict" is a layer's part
+      }
       if (out.attention == 0 && (traits & bit(Trait::attention)) != 0) {
         out.attention = 1 + static_cast<uint32_t>(stacks.frames[frame].name);
       }

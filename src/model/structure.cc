@@ -19,6 +19,7 @@
 #include "model/structure.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -51,10 +52,6 @@ uint8_t phase_of_annotation(std::string_view name) {
   return kUnset;
 }
 
-bool is_step_mark(std::string_view name) {
-  return name.starts_with("oomscope.step:") || name.starts_with("ProfilerStep#");
-}
-
 uint8_t phase_of_role(StackRole role) {
   switch (role) {
     case StackRole::none: return kUnset;
@@ -72,6 +69,28 @@ uint8_t phase_of_role(StackRole role) {
   }
   return kUnset;
 }
+
+// The annotations that are open, in the order in which they began; they may end in any order.
+class OpenMarks {
+ public:
+  void push(uint8_t phase) {
+    of_phase_[phase].push_back(open_.size());
+    open_.push_back(phase);
+  }
+  // The innermost of that phase; nothing, if its start was not recorded.
+  void close(uint8_t phase) {
+    std::vector<size_t>& same = of_phase_[phase];
+    if (same.empty()) return;
+    open_[same.back()] = kUnset;
+    same.pop_back();
+    while (!open_.empty() && open_.back() == kUnset) open_.pop_back();
+  }
+  [[nodiscard]] uint8_t innermost() const { return open_.empty() ? kUnset : open_.back(); }
+
+ private:
+  std::vector<uint8_t> open_;  // phases; kUnset: ended before one further out
+  std::array<std::vector<size_t>, 256> of_phase_;
+};
 
 class StructureFinder {
  public:
@@ -104,7 +123,7 @@ class StructureFinder {
       const std::string_view name = snapshot_.strings.text(annotation.name);
       const uint8_t phase = phase_of_annotation(name);
       if (phase != kUnset) marks_.push_back(Mark{annotation.time_us, annotation.is_start, phase});
-      if (annotation.is_start && is_step_mark(name)) step_marks_.push_back(annotation.time_us);
+      if (annotation.is_start && marked_step(name)) step_marks_.push_back(annotation.time_us);
       if (phase == raw(Phase::optimizer_step)) has_optimizer_marks_ = true;
     }
     std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) { return a.time_us < b.time_us; });
@@ -127,19 +146,19 @@ class StructureFinder {
     while (next_mark_ < marks_.size() && marks_[next_mark_].time_us <= time_us) {
       const Mark& mark = marks_[next_mark_++];
       if (mark.is_start) {
-        open_.push_back(mark.phase);
+        open_.push(mark.phase);
         if (mark.phase == raw(Phase::optimizer_step)) begin_span(mark.phase, event);  // also of a step without requests
       } else {
-        const auto found = std::find(open_.rbegin(), open_.rend(), mark.phase);
-        if (found != open_.rend()) open_.erase(std::next(found).base());
+        open_.close(mark.phase);
       }
     }
   }
 
   [[nodiscard]] uint8_t phase_of_request(size_t event) {
     const StackTraits& traits = out_.traits(trace_.stack[event]);
-    if (!open_.empty() && traits.role != StackRole::forward && traits.role != StackRole::loss) return open_.back();
-    if (!open_.empty() && open_.back() != raw(Phase::optimizer_step) && open_.back() != kZeroGrad) return open_.back();
+    const uint8_t open = open_.innermost();
+    if (open != kUnset && traits.role != StackRole::forward && traits.role != StackRole::loss) return open;
+    if (open != kUnset && open != raw(Phase::optimizer_step) && open != kZeroGrad) return open;
     if (traits.role == StackRole::none) {
       return out_.has_frames ? raw(Phase::backward) : current_ == kUnset ? raw(Phase::unknown) : after_frameless();
     }
@@ -157,7 +176,6 @@ class StructureFinder {
   struct RawSpan {
     uint8_t phase = kUnset;
     uint32_t begin = 0;
-    bool outside_modules = true;
     uint32_t caller = 0;  // of the first request inside a module
     StackId first_stack = StackId::none;
   };
@@ -183,7 +201,7 @@ class StructureFinder {
       const Action action = trace_.action[i];
       const StackTraits& traits = out_.traits(trace_.stack[i]);
       if (action == Action::free_requested) {
-        const bool clears = traits.role == StackRole::zero_grad || (!open_.empty() && open_.back() == kZeroGrad);
+        const bool clears = traits.role == StackRole::zero_grad || open_.innermost() == kZeroGrad;
         if (clears && current_ != kZeroGrad) begin_span(kZeroGrad, i);
         continue;
       }
@@ -192,7 +210,6 @@ class StructureFinder {
       if (raw_.empty() || phase != current_ || begins_new_call(phase, traits)) begin_span(phase, i);
       if (!traits.has(Trait::module_call)) continue;
       RawSpan& span = raw_.back();
-      span.outside_modules = false;
       if (span.caller == 0) {
         span.caller = traits.caller;
         span.first_stack = trace_.stack[i];
@@ -204,11 +221,14 @@ class StructureFinder {
 
   // --- names -------------------------------------------------------------------------------------------------------
 
-  [[nodiscard]] uint8_t next_known(size_t span) const {
-    for (size_t i = span + 1; i < raw_.size(); ++i) {
-      if (raw_[i].phase != kUser && raw_[i].phase != kZeroGrad) return raw_[i].phase;
+  // By raw span: the phase of the next one behind it that tells; kUnset if none does.
+  [[nodiscard]] std::vector<uint8_t> next_known() const {
+    std::vector<uint8_t> next(raw_.size(), kUnset);
+    for (size_t i = raw_.size(); i-- > 1;) {
+      const uint8_t phase = raw_[i].phase;
+      next[i - 1] = phase != kUser && phase != kZeroGrad ? phase : next[i];
     }
-    return kUnset;
+    return next;
   }
 
   // A span of requests outside of modules, by what it lies between. `before`: the last span that is named.
@@ -228,6 +248,7 @@ class StructureFinder {
       steps_ = steps_ || span.phase == raw(Phase::optimizer_step);
     }
     const uint32_t events = static_cast<uint32_t>(trace_.size_events());
+    const std::vector<uint8_t> next = next_known();
     uint8_t before = kUnset;
     bool saw_forward = false;
     for (size_t i = 0; i < raw_.size(); ++i) {
@@ -236,17 +257,13 @@ class StructureFinder {
       if (phase == kZeroGrad) {
         phase = raw(Phase::between_steps);
       } else if (phase == kUser) {
-        phase = raw(phase_between(before, next_known(i), saw_forward));
+        phase = raw(phase_between(before, next[i], saw_forward));
       } else if (phase == raw(Phase::load) && saw_forward) {
         phase = raw(Phase::next_model);
       }
       const uint32_t end = i + 1 < raw_.size() ? raw_[i + 1].begin : events;
-      out_.spans.push_back(Span{.phase = static_cast<Phase>(phase),
-                                .begin = raw_[i].begin,
-                                .end = end,
-                                .pass = kNoPass,
-                                .step = 1,
-                                .outside_modules = raw_[i].outside_modules});
+      out_.spans.push_back(
+          Span{.phase = static_cast<Phase>(phase), .begin = raw_[i].begin, .end = end, .pass = kNoPass, .step = 1});
       if (raw_[i].phase != kZeroGrad) before = phase;
     }
   }
@@ -369,7 +386,6 @@ class StructureFinder {
 
   void find_step_ends() {
     if (step_marks_.size() > 1) {
-      out_.step_source = StepSource::marks;
       for (size_t i = 1; i < step_marks_.size(); ++i) {
         const auto found = std::lower_bound(trace_.time_us.begin(), trace_.time_us.end(), step_marks_[i]);
         out_.step_ends.push_back(static_cast<uint32_t>(found - trace_.time_us.begin()));
@@ -380,14 +396,12 @@ class StructureFinder {
     for (const Span& span : out_.spans) {
       if (span.phase == Phase::optimizer_step) {
         stepping = true;
-        out_.step_source = has_optimizer_marks_ ? StepSource::annotations : StepSource::frames;
       } else if (stepping && span.phase != Phase::between_steps && span.phase != Phase::unknown) {
         out_.step_ends.push_back(span.begin);
         stepping = false;
       }
     }
     if (stepping) out_.step_ends.push_back(static_cast<uint32_t>(trace_.size_events()));
-    if (out_.step_source == StepSource::none && out_.passes.size() > 1) out_.step_source = StepSource::passes;
   }
 
   void judge() {
@@ -412,12 +426,23 @@ class StructureFinder {
   bool has_optimizer_marks_ = false;
   bool steps_ = false;  // an optimizer step was seen
   size_t next_mark_ = 0;
-  std::vector<uint8_t> open_;  // annotations that are open, the innermost last
+  OpenMarks open_;
   uint8_t current_ = kUnset;
   std::vector<RawSpan> raw_;
 };
 
 }  // namespace
+
+std::optional<int64_t> marked_step(std::string_view annotation) {
+  for (std::string_view prefix : {"oomscope.step:", "ProfilerStep#"}) {
+    if (!annotation.starts_with(prefix)) continue;
+    const std::string_view number = annotation.substr(prefix.size());
+    int64_t step = 0;
+    const std::from_chars_result read = std::from_chars(number.data(), number.data() + number.size(), step);
+    if (read.ec == std::errc{} && read.ptr == number.data() + number.size()) return step;
+  }
+  return std::nullopt;
+}
 
 Structure find_structure(const Timeline& timeline) { return StructureFinder(timeline).run(); }
 

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "model/stack_traits.h"
@@ -23,9 +25,8 @@ struct Span {
   Phase phase = Phase::unknown;
   uint32_t begin = 0;
   uint32_t end = 0;
-  uint32_t pass = kNoPass;      // forward, loss and backward belong to a pass
-  int step = 1;                 // 1 until the first optimizer step has ended
-  bool outside_modules = true;  // no request of it came from inside a module
+  uint32_t pass = kNoPass;  // forward, loss and backward belong to a pass
+  int step = 1;             // 1 until the first optimizer step has ended
 };
 
 // One call of the model: forward, and backward if it came.
@@ -41,16 +42,12 @@ struct Pass {
   bool says_evaluation = false;  // a function on the way says evaluate, validate, predict
 };
 
-// The source of what is known of steps.
-enum class StepSource : uint8_t { none, marks, annotations, frames, passes };
-
 struct Structure {
   std::vector<StackTraits> stacks;  // by StackId
   std::vector<Span> spans;
   std::vector<uint32_t> span_of;  // event -> span
   std::vector<Pass> passes;
   std::vector<uint32_t> step_ends;  // event behind the n-th optimizer step (and its zero_grad where it follows)
-  StepSource step_source = StepSource::none;
   Confidence confidence = Confidence::low;
   int64_t frameless_requests = 0;  // requests without Python frames
   int64_t frameless_placed = 0;    // of them, those in a backward that follows a forward
@@ -61,6 +58,9 @@ struct Structure {
   [[nodiscard]] const StackTraits& traits(StackId stack) const { return stacks[static_cast<uint32_t>(stack)]; }
   [[nodiscard]] const Span& span_at(uint32_t event) const { return spans[span_of[event]]; }
 };
+
+// The number of the step that an annotation marks: "oomscope.step:3", the profiler's "ProfilerStep#3".
+[[nodiscard]] std::optional<int64_t> marked_step(std::string_view annotation);
 
 // Linear in events. Never fails: a run of which nothing is known is one span of Phase::unknown.
 [[nodiscard]] Structure find_structure(const Timeline& timeline);

@@ -39,14 +39,29 @@ class Job {
     return *this;
   }
   Job& step_of_training() { return asks(kBatch).asks(kForward, 2).asks(kLoss).asks({}, 3).asks(kStep); }
+  // An annotation that begins or ends with the next request.
+  Job& mark(std::string_view name, bool is_start) {
+    marks_.push_back({std::string(name), is_start, next_});
+    return *this;
+  }
   Structure structure() {
     snapshot_ = builder_.build();
+    for (const auto& [name, is_start, time] : marks_) {
+      snapshot_.annotations.push_back(
+          {.name = snapshot_.strings.intern(name), .is_start = is_start, .device = 0, .time_us = time});
+    }
     timeline_ = build_timeline(snapshot_, 0, {.round = to_512});
     return find_structure(timeline_);
   }
 
  private:
+  struct Mark {
+    std::string name;
+    bool is_start;
+    int time;
+  };
   SnapshotBuilder builder_;
+  std::vector<Mark> marks_;
   Snapshot snapshot_;
   Timeline timeline_;
   int next_ = 0;
@@ -96,6 +111,41 @@ TEST(Structure, RecomputedForwardIsBackward) {
   recompute.back() = {"/v/site-packages/torch/utils/checkpoint.py", 1, "recompute_fn"};
   const Structure structure = Job().asks(kForward).asks({}).asks(recompute).structure();
   EXPECT_EQ(phases_of(structure), (std::vector<Phase>{Phase::forward, Phase::backward}));
+}
+
+TEST(Structure, AnnotationsMayEndInAnyOrder) {
+  const Structure structure = Job()
+                                  .asks(kMove)
+                                  .mark("oomscope.phase:saving", true)
+                                  .mark("oomscope.phase:evaluation", true)
+                                  .asks(kBatch)
+                                  .mark("oomscope.phase:saving", false)
+                                  .asks(kBatch)
+                                  .mark("oomscope.phase:evaluation", false)
+                                  .mark("oomscope.phase:resume", false)
+                                  .mark("oomscope.phase:load", true)
+                                  .asks(kBatch)
+                                  .structure();
+  EXPECT_EQ(phases_of(structure), (std::vector<Phase>{Phase::load, Phase::evaluation, Phase::load}));
+}
+
+// Each of these took time squared once: minutes.
+TEST(Structure, ManyAnnotationsAndSpansTakeLinearTime) {
+  constexpr int kMany = 100000;
+  Job job;
+  job.asks(kMove);
+  for (int i = 0; i < kMany; ++i) job.mark("oomscope.phase:saving", true);
+  for (int i = 0; i < kMany; ++i) job.mark("oomscope.phase:evaluation", true);
+  for (int i = 0; i < kMany; ++i) job.mark("oomscope.phase:saving", false);
+  EXPECT_EQ(phases_of(job.asks(kBatch).structure()), (std::vector<Phase>{Phase::load, Phase::evaluation}));
+}
+
+TEST(MarkedStep, IsTheNumberBehindTheName) {
+  EXPECT_EQ(marked_step("oomscope.step:12"), 12);
+  EXPECT_EQ(marked_step("ProfilerStep#3"), 3);
+  for (std::string_view name : {"oomscope.step:", "oomscope.step:x", "ProfilerStep#3a", "Optimizer.step#Adam.step"}) {
+    EXPECT_EQ(marked_step(name), std::nullopt) << name;
+  }
 }
 
 TEST(Structure, WithoutFramesNothingIsKnown) {

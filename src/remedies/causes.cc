@@ -2,14 +2,15 @@
 #include "remedies/causes.h"
 
 #include <algorithm>
+#include <array>
 
 namespace oomscope {
 
 std::span<const CauseGuide> cause_guides() {
-  static const std::vector<CauseGuide> all = {
+  static constexpr auto all = std::to_array<CauseGuide>({
       // Seen in a recording of the card's memory, some in a log too.
-      {"graph-kept", {"loss-item", "detach"}, {"empty-cache-saves"}},
-      {"tensors-kept", {"detach", "results-to-cpu", "delete-references"}, {"empty-cache-saves"}},
+      {"graph-kept", {"loss-item", "detach", "gradient-accumulation"}, {"empty-cache-saves"}},
+      {"tensors-kept", {"results-to-cpu", "detach", "delete-references"}, {"empty-cache-saves"}},
       {"second-model", {"delete-references", "clear-traceback"}, {"empty-cache-saves"}},
       {"grad-in-evaluation",
        {"no-grad", "inference-mode", "smaller-batch"},
@@ -48,23 +49,29 @@ std::span<const CauseGuide> cause_guides() {
       {"library-workspace",
        {"smaller-workspace", "smaller-batch", "lazy-modules"},
        {"first-tensor-reserves-gigabytes"}},
-      {"none", {"report-more"}, {"reserved-is-fragmentation", "idle-cache-returns"}},
+      {"none",
+       {"report-more", "checkpointing", "mixed-precision", "gradient-accumulation", "smaller-batch", "no-grad",
+        "chunked-loss", "lighter-optimizer", "fused-optimizer", "quantised-loading", "sharding", "offload",
+        "set-to-none"},
+       {"reserved-is-fragmentation", "idle-cache-returns"}},
       // Seen in logs.
       {"other-memory-on-card",
        {"free-other-processes", "other-gpu", "release-cache", "lower-limit", "smaller-batch"},
        {"kill-9", "workers-copy-the-context", "smi-shows-free"}},
       {"card-full-before-start",
-       {"free-other-processes", "other-gpu", "load-on-cpu", "lazy-modules"},
+       {"free-other-processes", "other-gpu", "share-card", "load-on-cpu", "lazy-modules"},
        {"first-tensor-reserves-gigabytes", "smi-shows-free"}},
       {"ranks-share-card", {"share-card", "load-on-cpu", "lower-limit"}, {}},
       {"capacity-limit", {"raise-fraction", "smaller-batch"}, {"smi-shows-free", "gc-threshold-alone"}},
       {"loader-worker",
-       {"fewer-workers", "less-prefetch", "memory-mapped-data", "no-pinning", "raise-cgroup-limit"},
+       {"fewer-workers", "smaller-batch", "more-host-memory", "less-prefetch", "memory-mapped-data", "no-pinning",
+        "raise-cgroup-limit"},
        {"workers-copy-at-once", "workers-copy-the-context", "tracemalloc-shows-the-peak"}},
       {"shared-memory", {"larger-shm", "fewer-workers", "less-prefetch", "sharing-strategy", "raise-map-count"}, {}},
       {"descriptors", {"raise-ulimit", "sharing-strategy", "fewer-workers"}, {}},
       {"host-killed",
-       {"more-host-memory", "fewer-workers", "memory-mapped-data", "load-on-cpu", "return-freed-host-memory"},
+       {"more-host-memory", "fewer-workers", "less-prefetch", "smaller-batch", "memory-mapped-data", "load-on-cpu",
+        "return-freed-host-memory", "raise-cgroup-limit"},
        {"tracemalloc-shows-the-peak"}},
       {"host-allocation",
        {"raise-map-count", "fewer-workers", "load-on-cpu", "process-in-chunks", "check-data", "more-host-memory"},
@@ -91,7 +98,7 @@ std::span<const CauseGuide> cause_guides() {
       {"other-backend", {"smaller-batch", "smaller-model", "smaller-input", "mps-watermark", "larger-gpu"}, {}},
       {"block-limit", {"process-in-chunks", "smaller-input", "smaller-batch"}, {}},
       {"not-memory", {"check-launch", "check-data", "check-disk", "match-versions"}, {}},
-  };
+  });
   return all;
 }
 
@@ -102,7 +109,7 @@ const CauseGuide* find_cause_guide(std::string_view id) {
 }
 
 std::span<const Symptom> symptoms() {
-  static const std::vector<Symptom> all = {
+  static constexpr auto all = std::to_array<Symptom>({
       {"oom-first-step", {"capacity", "other-memory-on-card", "optimizer-state"}},
       {"oom-second-step", {"optimizer-state"}},
       {"oom-first-allocation", {"card-full-before-start", "ranks-share-card"}},
@@ -124,43 +131,43 @@ std::span<const Symptom> symptoms() {
       {"paging-file", {"windows-commit"}},
       {"cublas-alloc-failed", {"library-failure", "other-memory-on-card"}},
       {"device-assert", {"not-memory"}},
-  };
+  });
   return all;
 }
 
 std::span<const std::string_view> claim_ids() {
-  static const std::vector<std::string_view> all = {"first-tensor-reserves-gigabytes",
-                                                    "a-thousand-square",
-                                                    "empty-cache-only-marks",
-                                                    "empty-cache-saves",
-                                                    "idle-cache-returns",
-                                                    "many-small-holes",
-                                                    "reserved-is-fragmentation",
-                                                    "max-split-cures",
-                                                    "gc-threshold-alone",
-                                                    "conf-before-import",
-                                                    "allocated-above-reserved",
-                                                    "slack-is-fragmentation",
-                                                    "mixed-precision-halves",
-                                                    "checkpointing-leaves-one-layer",
-                                                    "accumulation-is-free",
-                                                    "nobody-mentions-fused",
-                                                    "no-grad-saves-60-percent",
-                                                    "eval-saves-memory",
-                                                    "expandable-only-fragmentation",
-                                                    "non-blocking-allocates-anew",
-                                                    "workers-copy-the-context",
-                                                    "workers-copy-at-once",
-                                                    "pin-memory-needs-nvlink",
-                                                    "tracemalloc-shows-the-peak",
-                                                    "memory-summary-shows-steps",
-                                                    "driver-must-match",
-                                                    "conda-manages-the-driver",
-                                                    "cuda-amp-names",
-                                                    "kill-9",
-                                                    "zero-on-one-gpu",
-                                                    "swap-in-flash-attention",
-                                                    "smi-shows-free"};
+  static constexpr auto all = std::to_array<std::string_view>({"first-tensor-reserves-gigabytes",
+                                                               "a-thousand-square",
+                                                               "empty-cache-only-marks",
+                                                               "empty-cache-saves",
+                                                               "idle-cache-returns",
+                                                               "many-small-holes",
+                                                               "reserved-is-fragmentation",
+                                                               "max-split-cures",
+                                                               "gc-threshold-alone",
+                                                               "conf-before-import",
+                                                               "allocated-above-reserved",
+                                                               "slack-is-fragmentation",
+                                                               "mixed-precision-halves",
+                                                               "checkpointing-leaves-one-layer",
+                                                               "accumulation-is-free",
+                                                               "nobody-mentions-fused",
+                                                               "no-grad-saves-60-percent",
+                                                               "eval-saves-memory",
+                                                               "expandable-only-fragmentation",
+                                                               "non-blocking-allocates-anew",
+                                                               "workers-copy-the-context",
+                                                               "workers-copy-at-once",
+                                                               "pin-memory-needs-nvlink",
+                                                               "tracemalloc-shows-the-peak",
+                                                               "memory-summary-shows-steps",
+                                                               "driver-must-match",
+                                                               "conda-manages-the-driver",
+                                                               "cuda-amp-names",
+                                                               "kill-9",
+                                                               "zero-on-one-gpu",
+                                                               "swap-in-flash-attention",
+                                                               "smi-shows-free"});
   return all;
 }
 

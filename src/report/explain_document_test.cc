@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/rules/rule.h"
 #include "remedies/causes.h"
 #include "remedies/remedy.h"
 #include "words/words.h"
@@ -20,6 +21,10 @@ TEST(Words, EveryRemedyHasItsTexts) {
       EXPECT_TRUE(has_words("remedy", remedy.id, part)) << remedy.id << " " << part;
     }
   }
+}
+
+TEST(Explain, KnowsEveryIdThatAFindingCanHave) {
+  for (const Cause& cause : causes()) EXPECT_NE(find_cause_guide(cause.id), nullptr) << cause.id;
 }
 
 TEST(Words, EveryCauseSymptomAndClaimHasItsTexts) {

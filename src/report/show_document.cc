@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
+#include "words/words.h"
 
 namespace oomscope {
 namespace {
@@ -12,6 +13,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kSegmentsShown = 8;
+
+// A stack without Python frames has no site.
+std::string site_name(const std::string& site) { return site.empty() ? say("site.none", Language::english) : site; }
+Json site_json(const std::string& site) { return site.empty() ? Json(nullptr) : Json(site); }
 
 Table totals_table(const Shown& shown) {
   const ShowTotals& totals = shown.totals;
@@ -68,7 +73,7 @@ Table rows_table(const Shown& shown, GroupBy by, int64_t top) {
       continue;
     }
     table.rows.push_back(Row{.cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active),
-                                       format_count(row.count), row.key},
+                                       format_count(row.count), site_name(row.key)},
                              .style = Style::plain});
   }
   if (others > 0) {
@@ -136,7 +141,7 @@ Table segments_table(const std::vector<SegmentHarm>& segments) {
     if (i >= kSegmentsShown) continue;
     table.rows.push_back(
         Row{.cells = {format_mib(segment.free_bytes), format_mib(segment.size), segment.map, segment.pool,
-                      fmt::format("{} {}", format_bytes(segment.smallest_live), segment.smallest_site)},
+                      fmt::format("{} {}", format_bytes(segment.smallest_live), site_name(segment.smallest_site))},
             .style = Style::plain});
   }
   if (segments.size() > kSegmentsShown) {
@@ -167,7 +172,7 @@ Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& 
                        {"peak_reserved", totals.peak_reserved}};
   payload["rows"] = Json::array();
   for (const ShowRow& row : shown.rows) {
-    Json entry = {{"key", row.key}, {"bytes", row.bytes}, {"count", row.count}};
+    Json entry = {{"key", site_json(row.key)}, {"bytes", row.bytes}, {"count", row.count}};
     if (by == GroupBy::stack) entry["user_code"] = row.user_code;
     if (by == GroupBy::category) {
       entry["most_bytes"] = row.most_bytes;
@@ -193,7 +198,7 @@ Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& 
                                      {"free", segment.free_bytes},
                                      {"live_blocks", segment.live_blocks},
                                      {"smallest_live", segment.smallest_live},
-                                     {"smallest_site", segment.smallest_site},
+                                     {"smallest_site", site_json(segment.smallest_site)},
                                      {"pool", segment.pool},
                                      {"map", segment.map}});
     }

@@ -72,7 +72,7 @@ struct Finding {
 
 // True of a failure, or of a recording without one, whatever else is found: it explains nothing by itself.
 [[nodiscard]] inline bool is_plain_cause(std::string_view id) {
-  return id == "capacity" || id == "fragmentation" || id == "other-processes" || id == "first-allocation-or-context" ||
+  return id == "capacity" || id == "fragmentation" || id == "other-memory-on-card" || id == "card-full-before-start" ||
          id == "none";
 }
 

@@ -39,6 +39,8 @@ bool is_one(const Phrase& phrase) {
 }
 
 std::string value_text(const PhraseValue& value, Language language) {
+  if (value.phrases.empty() && value.text.empty())
+    return std::string(word(value.name + ".none", language).value_or(""));
   if (value.phrases.empty()) return value.text;
   std::string joined;
   for (const Phrase& phrase : value.phrases) {

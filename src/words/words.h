@@ -20,7 +20,7 @@ enum class Language : uint8_t { english, chinese };
 // The sentence with its values filled in; where {count}, {blocks} or {passes} is 1, that of
 // KEY.one if there is one. "" for an empty phrase.
 // A key without an entry gives the key itself and a placeholder without a value stays as it is: visible, and never a
-// crash.
+// crash. An empty value is said as "NAME.none", where there is such an entry.
 [[nodiscard]] std::string say(const Phrase& phrase, Language language);
 [[nodiscard]] std::string say(std::string_view key, Language language);
 

@@ -47,6 +47,14 @@ TEST(Words, BothLanguagesHaveTheSameKeysAndPlaceholders) {
   }
 }
 
+TEST(Words, AnEmptyValueIsSaidWhereThereAreWordsForIt) {
+  const Phrase place = Phrase{.key = "cause.evidence.state"}.with("bytes", "1 MiB").with("site", "");
+  EXPECT_EQ(say(place, Language::english), "1 MiB of state made at (no Python frames)");
+  EXPECT_NE(say(place, Language::chinese).find("（没有 Python 帧）"), std::string::npos);
+  EXPECT_EQ(say(Phrase{.key = "cause.evidence.state"}.with("bytes", "").with("site", "a.py:1 f"), Language::english),
+            " of state made at a.py:1 f");
+}
+
 TEST(Words, ChineseEntriesAreChinese) {
   for (const std::string& key : word_keys(Language::chinese)) {
     const std::string_view text = *word(key, Language::chinese);

@@ -129,7 +129,9 @@ std::string first_finding(const std::filesystem::path& path) {
 
 // tests/data/causes, made by tests/gpu/record_causes.py: file names begin with the cause that was staged.
 TEST(Causes, OfOtherModelsAreTheStagedOnes) {
-  for (const Recording& recording : recordings_below(std::filesystem::path(OOMSCOPE_TEST_DATA) / "causes")) {
+  const std::vector<Recording> staged = recordings_below(std::filesystem::path(OOMSCOPE_TEST_DATA) / "causes");
+  EXPECT_GT(staged.size(), 0U);
+  for (const Recording& recording : staged) {
     std::string found = first_finding(recording.path);
     std::replace(found.begin(), found.end(), '-', '_');
     EXPECT_TRUE(recording.name.starts_with(found)) << recording.name << ": " << found;

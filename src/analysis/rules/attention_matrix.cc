@@ -108,8 +108,7 @@ std::vector<Finding> find_attention_matrix(const CaseFacts& facts) {
   finding.because = because(scores.named ? "attention-larger-than-projections" : "blocks-larger-than-projections");
   if (!scores.named) finding.surer = surer("try-another-length");
   add_site(finding, run, "attention-blocks", scores.stack, scores.live_bytes, scores.blocks);
-  add_changes(finding, run, {"fused-attention", "need-weights-false", "smaller-input", "smaller-batch"},
-              scores.live_bytes);
+  add_changes(finding, run, scores.live_bytes);
   return {finding};
 }
 

@@ -1,4 +1,5 @@
 // capacity: more was wanted at once than there is, and nothing that ought not to be there explains it.
+// other-memory-on-card, card-full-before-start: others hold the card.
 #include "analysis/rules/causes.h"
 #include "analysis/rules/common.h"
 #include "base/bytes_text.h"
@@ -6,13 +7,7 @@
 namespace oomscope {
 namespace {
 
-const char* id_of(Kind kind) {
-  if (kind == Kind::gpu_oom_other_process) return "other-processes";
-  if (kind == Kind::gpu_oom_first_alloc_or_context) return "first-allocation-or-context";
-  return "capacity";
-}
-
-// The two categories that hold most.
+// The three categories that hold most.
 void add_largest(Finding& finding, const RunFacts& run) {
   std::vector<size_t> order(kCategories);
   for (size_t i = 0; i < kCategories; ++i) order[i] = i;
@@ -27,32 +22,50 @@ void add_largest(Finding& finding, const RunFacts& run) {
   }
 }
 
-}  // namespace
-
-std::vector<Finding> find_capacity(const CaseFacts& facts) {
-  if (facts.run == nullptr || !facts.run->failed()) return {};
-  const RunFacts& run = *facts.run;
-  if (run.diagnosis->kind == Kind::gpu_oom_fragmentation) return {};
-  Finding finding = finding_of(run, id_of(run.diagnosis->kind));
+Finding failure_of_card(const RunFacts& run, std::string_view id, std::string_view why) {
+  Finding finding = finding_of(run, id);
   finding.bytes = run.wanted();
-  const size_t releases = run.diagnosis->verification->replay->explicit_releases().size();
   finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
-  finding.because =
-      because(run.diagnosis->kind == Kind::gpu_oom_capacity ? "nothing-else-explains" : "card-held-by-others");
+  finding.because = because(why);
   add_largest(finding, run);
+  const size_t releases = run.diagnosis->verification->replay->explicit_releases().size();
   if (releases > 0) {
     add_evidence(finding, Phrase{.key = "cause.evidence.empty-cache"}.with(
                               "times", format_count(static_cast<int64_t>(releases))));
   }
-  if (run.diagnosis->kind == Kind::gpu_oom_other_process ||
-      run.diagnosis->kind == Kind::gpu_oom_first_alloc_or_context) {
-    add_changes(finding, run, {"free-other-processes", "other-gpu"});
-  } else {
-    add_changes(
-        finding, run,
-        {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "sharding", "larger-gpu"});
+  return finding;
+}
+
+std::vector<Finding> held_by_others(const CaseFacts& facts, Kind kind, std::string_view id) {
+  if (facts.run == nullptr || !facts.run->failed() || facts.run->diagnosis->kind != kind) return {};
+  Finding finding = failure_of_card(*facts.run, id, "card-held-by-others");
+  add_changes(finding, *facts.run);
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Finding> find_other_memory(const CaseFacts& facts) {
+  return held_by_others(facts, Kind::gpu_oom_other_process, "other-memory-on-card");
+}
+
+std::vector<Finding> find_card_full(const CaseFacts& facts) {
+  return held_by_others(facts, Kind::gpu_oom_first_alloc_or_context, "card-full-before-start");
+}
+
+std::vector<Finding> find_capacity(const CaseFacts& facts) {
+  if (facts.run == nullptr || !facts.run->failed()) return {};
+  const RunFacts& run = *facts.run;
+  const Kind kind = run.diagnosis->kind;
+  if (kind == Kind::gpu_oom_fragmentation || kind == Kind::gpu_oom_other_process ||
+      kind == Kind::gpu_oom_first_alloc_or_context) {
+    return {};
   }
+  Finding finding = failure_of_card(run, "capacity",
+                                    kind == Kind::gpu_oom_capacity ? "nothing-else-explains" : "card-held-by-others");
+  add_changes(finding, run, std::nullopt,
+              {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "sharding", "larger-gpu"});
   return {finding};
 }
 

@@ -9,6 +9,7 @@ namespace oomscope {
 
 [[nodiscard]] std::vector<Finding> find_attention_matrix(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_capacity(const CaseFacts& facts);
+[[nodiscard]] std::vector<Finding> find_card_full(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_copy_of_weights(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_device_imbalance(const CaseFacts& facts);
@@ -23,6 +24,7 @@ namespace oomscope {
 [[nodiscard]] std::vector<Finding> find_logits(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_none(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_optimizer_state(const CaseFacts& facts);
+[[nodiscard]] std::vector<Finding> find_other_memory(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_pending_frees(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_private_pool(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_second_model(const CaseFacts& facts);

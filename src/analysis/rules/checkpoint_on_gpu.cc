@@ -50,7 +50,7 @@ std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
   add_site(finding, run, "read-from-file", stack, bytes, blocks);
   finding.drops_request = reading;
   if (reading) finding.instant.phase = Phase::resume;
-  add_changes(finding, run, {"load-on-cpu", "delete-references"}, bytes);
+  add_changes(finding, run, bytes);
   finding.frees = std::move(never);
   return {finding};
 }

@@ -1,7 +1,11 @@
 #include "analysis/rules/common.h"
 
+#include <algorithm>
+#include <span>
+
 #include "analysis/user_code.h"
 #include "base/bytes_text.h"
+#include "remedies/causes.h"
 #include "remedies/remedy.h"
 
 namespace oomscope {
@@ -62,12 +66,16 @@ Phrase because(std::string_view key) { return Phrase{.key = "cause.because." + s
 
 Phrase surer(std::string_view key) { return Phrase{.key = "cause.surer." + std::string(key)}; }
 
-void add_changes(Finding& finding, const RunFacts& facts, std::initializer_list<std::string_view> remedies,
-                 std::optional<int64_t> saved_bytes) {
+void add_changes(Finding& finding, const RunFacts& facts, std::optional<int64_t> saved_bytes,
+                 std::initializer_list<std::string_view> picks) {
+  const CauseGuide* guide = find_cause_guide(finding.id);
+  if (guide == nullptr) return;
   const Circumstances circumstances = circumstances_of(facts, finding);
-  for (std::string_view id : remedies) {
+  const std::span<const std::string_view> listed(guide->remedies.begin(), guide->remedies.end());
+  for (std::string_view id : picks.size() > 0 ? std::span(picks.begin(), picks.size()) : listed) {
     const Remedy* remedy = find_remedy(id);
-    if (remedy == nullptr || !remedy->applies(circumstances)) continue;
+    const bool known = std::find(listed.begin(), listed.end(), id) != listed.end();
+    if (!known || remedy == nullptr || !remedy->applies(circumstances)) continue;
     Change change = change_of(*remedy, circumstances);
     if (saved_bytes && *saved_bytes > 0 && finding.changes.empty()) {
       Predicted predicted;
@@ -79,12 +87,32 @@ void add_changes(Finding& finding, const RunFacts& facts, std::initializer_list<
   }
 }
 
+GrowthFinding growth_finding(const RunFacts& facts, const Growth& growth, std::string_view id) {
+  const int64_t each = growth.bytes / growth.passes;
+  const Pass& first = facts.structure.passes[growth.first_pass];
+  const std::string site = call_site(facts, growth.call);
+  Finding finding = finding_of(facts, id);
+  finding.bytes = growth.bytes;
+  finding.claim = claim_of(finding)
+                      .with("passes", format_count(growth.passes))
+                      .with("bytes", format_bytes(growth.bytes))
+                      .with("each", format_bytes(each))
+                      .with("site", site);
+  finding.surer = surer("list-the-names");
+  add_evidence(finding,
+               Phrase{.key = "cause.evidence.pass-leaves"}
+                   .with("each", format_bytes(each))
+                   .with("event", format_count(first.begin))
+                   .with("step", std::to_string(first.step)),
+               first.begin, each, site);
+  add_site(finding, facts, "largest-kept", growth.largest, growth.bytes, growth.blocks);
+  return {.finding = std::move(finding), .each = each};
+}
+
 void free_after_pass(Finding& finding, const RunFacts& facts, const Growth& growth) {
   const std::vector<Pass>& passes = facts.structure.passes;
-  for (uint32_t id : facts.live) {
-    const uint32_t begin = facts.timeline().allocations[id].begin;
-    if (begin == kNoEvent || !facts.is_left_by_pass(id)) continue;
-    const uint32_t pass = facts.pass_at(begin);
+  for (uint32_t id : facts.left) {
+    const uint32_t pass = facts.pass_at(facts.timeline().allocations[id].begin);
     if (pass == kNoPass || passes[pass].caller != growth.caller || pass >= growth.last_pass + 1) continue;
     if (pass + 1 >= passes.size()) continue;
     finding.frees.push_back(EarlierFree{.allocation = id, .event = passes[pass + 1].begin});

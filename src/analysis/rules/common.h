@@ -27,10 +27,17 @@ void add_evidence(Finding& finding, Phrase text, std::optional<uint32_t> event =
 [[nodiscard]] Phrase because(std::string_view key);
 [[nodiscard]] Phrase surer(std::string_view key);
 
-// Remedies of the catalogue that apply to the run, best first; `saved_bytes` is what the first would take off, where it
-// is not for the catalogue to say.
-void add_changes(Finding& finding, const RunFacts& facts, std::initializer_list<std::string_view> remedies,
-                 std::optional<int64_t> saved_bytes = std::nullopt);
+// What the cause's guide lists and what applies to the run, best first. `saved_bytes` is what the first would take off,
+// where it is not for the catalogue to say. With `picks`: of the guide's only these, in this order.
+void add_changes(Finding& finding, const RunFacts& facts, std::optional<int64_t> saved_bytes = std::nullopt,
+                 std::initializer_list<std::string_view> picks = {});
+
+// What passes of one line left behind: claim, the pass that shows it, the largest of it. `each`: a pass's bytes.
+struct GrowthFinding {
+  Finding finding;
+  int64_t each = 0;
+};
+[[nodiscard]] GrowthFinding growth_finding(const RunFacts& facts, const Growth& growth, std::string_view id);
 
 // What the passes of a growth left, free as soon as the next pass begins.
 void free_after_pass(Finding& finding, const RunFacts& facts, const Growth& growth);

@@ -99,7 +99,7 @@ std::vector<Finding> find_copy_of_weights(const CaseFacts& facts) {
     finding.instant.step = run.structure.span_at(first->first_event).step;
   }
   add_site(finding, run, "copied", stack, bytes, blocks);
-  add_changes(finding, run, {"copy-on-cpu", "sharded-saving"}, bytes);
+  add_changes(finding, run, bytes);
   for (uint32_t id : run.live) {
     const Allocation& allocation = run.timeline().allocations[id];
     if (allocation.begin == kNoEvent || allocation.begin < from) continue;

@@ -41,7 +41,7 @@ std::vector<Finding> find_device_imbalance(const CaseFacts& facts) {
   finding.confidence = stack != StackId::none ? Confidence::high : Confidence::medium;
   finding.because = because(stack != StackId::none ? "data-parallel-frames" : "devices-differ");
   if (stack != StackId::none) add_site(finding, run, "gathered", stack, gathered, 0);
-  add_changes(finding, run, {"distributed-data-parallel", "share-card", "model-parallel"}, surplus);
+  add_changes(finding, run, surplus);
   return {finding};
 }
 

@@ -33,12 +33,9 @@ std::vector<Finding> find_exception_holds_tensors(const CaseFacts& facts) {
                    .with("bytes", format_bytes(largest->held_bytes))
                    .with("tries", format_count(tries)),
                largest->event, largest->held_bytes, call_site(run, run.trace().stack[largest->event]));
-  add_changes(finding, run, {"clear-traceback", "smaller-batch"}, held);
+  add_changes(finding, run, held);
   for (const SurvivedFailure& failure : run.survived) {
-    const uint32_t from = run.structure.passes[failure.pass].begin;
-    for (uint32_t id : run.live) {
-      const uint32_t begin = run.timeline().allocations[id].begin;
-      if (begin == kNoEvent || begin < from || begin > failure.event || !run.is_left_by_pass(id)) continue;
+    for (uint32_t id : run.left_by(failure)) {
       finding.frees.push_back(EarlierFree{.allocation = id, .event = failure.event + 1});
     }
   }

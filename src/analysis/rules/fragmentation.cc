@@ -14,7 +14,7 @@ std::vector<Finding> find_fragmentation(const CaseFacts& facts) {
   finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
   finding.because = because("replayed-segments");
-  add_changes(finding, run, {"allocator-setting", "static-shapes", "reuse-buffers", "smaller-batch"});
+  add_changes(finding, run);
   return {finding};
 }
 

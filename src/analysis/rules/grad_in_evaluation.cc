@@ -73,7 +73,7 @@ std::vector<Finding> find_grad_in_evaluation(const CaseFacts& facts) {
                    .with("places", std::to_string(rest.kept_stacks))
                    .with("site", call_site(run, pass.first_stack)),
                pass.begin, rest.kept_bytes, call_site(run, pass.first_stack));
-  add_changes(finding, run, {"no-grad", "inference-mode", "smaller-batch"}, rest.kept_bytes);
+  add_changes(finding, run, rest.kept_bytes);
   return {finding};
 }
 

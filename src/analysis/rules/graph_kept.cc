@@ -5,7 +5,6 @@
 // Passes that one backward has freed together before (micro-batches, two towers) are normal; see usual_groups().
 #include "analysis/rules/causes.h"
 #include "analysis/rules/common.h"
-#include "base/bytes_text.h"
 
 namespace oomscope {
 namespace {
@@ -23,29 +22,14 @@ std::vector<Finding> find_graph_kept(const CaseFacts& facts) {
   const RunFacts& run = *facts.run;
   for (const Growth& growth : run.growths) {
     if (!is_cause(run, growth)) continue;
-    const int64_t each = growth.bytes / growth.passes;
-    const Pass& first = run.structure.passes[growth.first_pass];
-    Finding finding = finding_of(run, "graph-kept");
-    finding.bytes = growth.bytes;
-    finding.claim = claim_of(finding)
-                        .with("passes", format_count(growth.passes))
-                        .with("bytes", format_bytes(growth.bytes))
-                        .with("each", format_bytes(each))
-                        .with("site", call_site(run, growth.call));
+    const bool has_backward = run.structure.passes[growth.first_pass].has_backward;
+    auto [finding, each] = growth_finding(run, growth, "graph-kept");
     finding.confidence = growth.passes >= 3 ? Confidence::high : Confidence::medium;
-    finding.because = because(first.has_backward ? "graph-outlives-backward" : "graph-without-backward");
-    finding.surer = surer("list-the-names");
-    add_evidence(finding,
-                 Phrase{.key = "cause.evidence.pass-leaves"}
-                     .with("each", format_bytes(each))
-                     .with("event", format_count(first.begin))
-                     .with("step", std::to_string(first.step)),
-                 first.begin, each, call_site(run, growth.call));
-    add_site(finding, run, "largest-kept", growth.largest, growth.bytes, growth.blocks);
-    if (first.has_backward) {
-      add_changes(finding, run, {"detach", "loss-item"}, growth.bytes - each);
+    finding.because = because(has_backward ? "graph-outlives-backward" : "graph-without-backward");
+    if (has_backward) {
+      add_changes(finding, run, growth.bytes - each, {"detach", "loss-item"});
     } else {
-      add_changes(finding, run, {"loss-item", "detach", "gradient-accumulation"}, growth.bytes - each);
+      add_changes(finding, run, growth.bytes - each);
     }
     free_after_pass(finding, run, growth);
     return {finding};

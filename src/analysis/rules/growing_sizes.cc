@@ -66,7 +66,7 @@ std::vector<Finding> find_growing_sizes(const CaseFacts& facts) {
   finding.confidence = Confidence::high;
   finding.because = because("sizes-rise");
   add_site(finding, run, "growing", stack, best->rise_bytes, best->requests);
-  add_changes(finding, run, {"static-shapes", "allocator-setting", "reuse-buffers"}, unused);
+  add_changes(finding, run, unused);
   return {finding};
 }
 

@@ -65,7 +65,7 @@ std::vector<Finding> find_input_size(const CaseFacts& facts) {
       finding,
       Phrase{.key = "cause.evidence.input"}.with("input", format_bytes(input.bytes)).with("bytes", format_bytes(made)),
       run.structure.passes[index].begin, input.bytes);
-  add_changes(finding, run, {"smaller-input", "process-in-chunks", "checkpointing", "smaller-batch"});
+  add_changes(finding, run, std::nullopt, {"smaller-input", "process-in-chunks", "checkpointing", "smaller-batch"});
   return {finding};
 }
 

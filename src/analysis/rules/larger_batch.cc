@@ -32,7 +32,7 @@ std::vector<Finding> find_larger_batch(const CaseFacts& facts) {
                    .with("before", format_bytes(larger.before))
                    .with("passes", format_count(larger.passes)),
                pass.begin, larger.now, call_site(run, pass.first_stack));
-  add_changes(finding, run, {"smaller-batch", "gradient-accumulation", "static-shapes"});
+  add_changes(finding, run);
   return {finding};
 }
 

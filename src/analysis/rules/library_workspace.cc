@@ -37,7 +37,7 @@ std::vector<Finding> find_library_workspace(const CaseFacts& facts) {
   finding.because = because("size-of-workspace");
   finding.surer = surer("record-cpp-frames");
   add_site(finding, run, "workspace", stack, bytes, blocks);
-  add_changes(finding, run, {"smaller-workspace", "smaller-batch", "lazy-modules"}, bytes);
+  add_changes(finding, run, bytes);
   return {finding};
 }
 

@@ -1,4 +1,4 @@
-// The host refused an allocation.
+// The host refused an allocation, of pinned memory or of any.
 #include "analysis/rules/log_rules.h"
 
 namespace oomscope {
@@ -19,11 +19,14 @@ bool starts_a_process(const TextMessage& message) {
 
 }  // namespace
 
-std::vector<Finding> find_log_host_allocation(const CaseFacts& facts) {
+namespace {
+
+std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   if (!failed_as(facts, Kind::host_alloc_failed)) return {};
   const TextFacts& text = *facts.text;
   const std::string_view id = text.failure->id;
   const bool is_pinned = text.failure->family == Family::bare_gpu || id == "pinned.host" || id == "thc.host";
+  if (is_pinned != of_pinned) return {};
   if (id == "mmap.count") {
     Finding finding = log_finding(text, "map-count", {size_value("tried", text.card.tried)});
     add_changes(text, {"raise-map-count", "fewer-workers", "check-data", "sharing-strategy"}, finding);
@@ -44,5 +47,10 @@ std::vector<Finding> find_log_host_allocation(const CaseFacts& facts) {
   add_changes(text, {"smaller-batch", "more-host-memory", "fewer-workers", "memory-mapped-data"}, finding);
   return {finding};
 }
+
+}  // namespace
+
+std::vector<Finding> find_log_host_allocation(const CaseFacts& facts) { return find(facts, /*of_pinned=*/false); }
+std::vector<Finding> find_log_pinned_memory(const CaseFacts& facts) { return find(facts, /*of_pinned=*/true); }
 
 }  // namespace oomscope

@@ -1,14 +1,18 @@
-// Memory of another backend than CUDA ran out.
+// Memory of another backend than CUDA ran out, or one block was larger than it allows.
 #include "analysis/rules/log_rules.h"
 
 namespace oomscope {
 
-std::vector<Finding> find_log_other_backend(const CaseFacts& facts) {
+namespace {
+
+bool is_block_limit(std::string_view message) { return message == "xpu.block-limit" || message == "mps.buffer"; }
+
+std::vector<Finding> find(const CaseFacts& facts, bool is_block) {
   if (!failed_as(facts, Kind::other_backend_oom)) return {};
   const TextFacts& text = *facts.text;
   const std::string_view id = text.failure->id;
+  if (is_block_limit(id) != is_block) return {};
   const bool is_mps = id.starts_with("mps");
-  const bool is_block = id == "xpu.block-limit" || id == "mps.buffer";
   Finding finding = log_finding(text,
                                 is_block ? "block-limit"
                                 : is_mps ? (text.card.tried && text.card.limit ? "mps-watermark" : "mps-watermark-bare")
@@ -16,7 +20,6 @@ std::vector<Finding> find_log_other_backend(const CaseFacts& facts) {
                                                   : "other-backend-bare",
                                 {size_value("tried", text.card.tried), size_value("limit", text.card.limit),
                                  size_value("allocated", text.card.allocated)});
-  finding.id = is_block ? "block-limit" : "other-backend";
   if (is_block) add_changes(text, {"process-in-chunks", "smaller-input", "smaller-batch"}, finding);
   const std::vector<std::string_view> list = remedies_of_phase(text);
   const bool in_attention = std::find(list.begin(), list.end(), "fused-attention") != list.end();
@@ -27,5 +30,10 @@ std::vector<Finding> find_log_other_backend(const CaseFacts& facts) {
   add_changes(text, {"smaller-input", "larger-gpu"}, finding);
   return {finding};
 }
+
+}  // namespace
+
+std::vector<Finding> find_log_block_limit(const CaseFacts& facts) { return find(facts, /*is_block=*/true); }
+std::vector<Finding> find_log_other_backend(const CaseFacts& facts) { return find(facts, /*is_block=*/false); }
 
 }  // namespace oomscope

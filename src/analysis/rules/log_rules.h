@@ -8,6 +8,7 @@
 
 namespace oomscope {
 
+[[nodiscard]] std::vector<Finding> find_log_block_limit(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_capacity(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_cgroup_limit(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_descriptors(const CaseFacts& facts);
@@ -25,6 +26,7 @@ namespace oomscope {
 [[nodiscard]] std::vector<Finding> find_log_other_processes(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_oversized_request(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_share_card(const CaseFacts& facts);
+[[nodiscard]] std::vector<Finding> find_log_pinned_memory(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_shared_memory(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_unexplained(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_windows_commit(const CaseFacts& facts);

@@ -1,5 +1,7 @@
 // logits: the output over the vocabulary and what the loss makes of it (upcast, log-softmax, its gradient) are most of
 // what a step holds.
+#include <algorithm>
+
 #include "analysis/rules/causes.h"
 #include "analysis/rules/common.h"
 #include "base/bytes_text.h"
@@ -7,12 +9,20 @@
 namespace oomscope {
 namespace {
 
-// Where the failure came before the loss had asked for anything: the head's output is the largest that any linear layer
-// made in this pass, by far, and the request is for a copy of it (or one of twice the width).
+// Where the failure came before the loss had got anything: the head's output is the last and by far the largest that
+// a linear layer made in this pass, and no other is as large. An MLP that widens four times, or a model whose layers
+// all have one size, has no head.
 struct Head {
-  int64_t size = 0;
-  int64_t second = 0;
+  int64_t size = 0;    // of the largest request
+  int64_t second = 0;  // of the largest that is smaller
+  int64_t count = 0;   // requests of that size
   StackId stack = StackId::none;
+  StackId last = StackId::none;  // of the last request of a linear layer
+
+  [[nodiscard]] bool is_over_vocabulary() const {
+    constexpr int64_t kWider = 4;
+    return count == 1 && stack == last && second > 0 && size > kWider * second;
+  }
 };
 
 Head head_of(const RunFacts& run, uint32_t pass) {
@@ -23,10 +33,13 @@ Head head_of(const RunFacts& run, uint32_t pass) {
     const StackTraits& traits = run.structure.traits(run.trace().stack[i]);
     if (!traits.has(Trait::linear)) continue;
     const int64_t size = run.trace().size[i];
+    head.last = run.trace().stack[i];
     if (size > head.size) {
-      head = Head{.size = size, .second = head.size, .stack = run.trace().stack[i]};
-    } else if (size < head.size && size > head.second) {
-      head.second = size;
+      head = Head{.size = size, .second = head.size, .count = 1, .stack = head.last, .last = head.last};
+    } else if (size == head.size) {
+      head.count += 1;
+    } else {
+      head.second = std::max(head.second, size);
     }
   }
   return head;
@@ -47,7 +60,11 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
   };
   int64_t bytes = run.bytes_at(Category::logits);
   if (bytes == 0) {
-    if (head.size < 4 * head.second || !is_copy(request)) return {};
+    // The loss is near: it asks itself, or for what it computes in, the head's output in fp32.
+    const StackTraits& asking = run.structure.traits(run.instant().stack);
+    const bool upcasts = head.size > 0 && request / 512 == head.size * 2 / 512;
+    const bool loss_near = asking.has(Trait::loss) || asking.has(Trait::softmax) || upcasts;
+    if (!head.is_over_vocabulary() || !loss_near || !is_copy(request)) return {};
     for (uint32_t id : run.live) {
       if (is_copy(run.timeline().allocations[id].requested)) bytes += run.timeline().allocations[id].requested;
     }
@@ -67,7 +84,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
   finding.because = because("size-of-head");
   if (run.phase == Phase::forward) finding.instant.phase = Phase::loss;
   if (head.size > 0) add_site(finding, run, "head", head.stack, head.size, 1);
-  add_changes(finding, run, {"chunked-loss", "smaller-batch", "smaller-input", "mixed-precision"}, bytes);
+  add_changes(finding, run, bytes);
   return {finding};
 }
 

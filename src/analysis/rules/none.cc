@@ -27,21 +27,26 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
   switch (category) {
     case Category::activation:
       if (run.structure.trains) {
-        add_changes(finding, run, {"checkpointing", "mixed-precision", "gradient-accumulation", "smaller-batch"});
+        add_changes(finding, run, std::nullopt,
+                    {"checkpointing", "mixed-precision", "gradient-accumulation", "smaller-batch"});
       } else {
-        if (run.pass != kNoPass && run.kept_graph(run.pass)) add_changes(finding, run, {"no-grad"});
-        add_changes(finding, run, {"smaller-batch"});
+        if (run.pass != kNoPass && run.kept_graph(run.pass)) add_changes(finding, run, std::nullopt, {"no-grad"});
+        add_changes(finding, run, std::nullopt, {"smaller-batch"});
       }
       break;
-    case Category::logits: add_changes(finding, run, {"chunked-loss", "mixed-precision", "smaller-batch"}); break;
-    case Category::optimizer_state: add_changes(finding, run, {"lighter-optimizer", "sharding", "offload"}); break;
-    case Category::parameter:
-      if (!run.structure.trains) add_changes(finding, run, {"quantised-loading"});
-      add_changes(finding, run, {"sharding", "offload"});
+    case Category::logits:
+      add_changes(finding, run, std::nullopt, {"chunked-loss", "mixed-precision", "smaller-batch"});
       break;
-    case Category::gradient: add_changes(finding, run, {"set-to-none", "sharding"}); break;
+    case Category::optimizer_state:
+      add_changes(finding, run, std::nullopt, {"lighter-optimizer", "sharding", "offload"});
+      break;
+    case Category::parameter:
+      if (!run.structure.trains) add_changes(finding, run, std::nullopt, {"quantised-loading"});
+      add_changes(finding, run, std::nullopt, {"sharding", "offload"});
+      break;
+    case Category::gradient: add_changes(finding, run, std::nullopt, {"set-to-none", "sharding"}); break;
     case Category::temporary:
-      if (run.phase == Phase::optimizer_step) add_changes(finding, run, {"fused-optimizer"});
+      if (run.phase == Phase::optimizer_step) add_changes(finding, run, std::nullopt, {"fused-optimizer"});
       break;
     default: break;
   }

@@ -61,8 +61,8 @@ std::vector<Finding> find_optimizer_state(const CaseFacts& facts) {
   add_site(finding, run, "state", stack_of_state(run), state, 0);
   // A fused step needs no lists of its own; it needs the state all the same.
   const bool asks_for_state = run.structure.traits(run.instant().stack).has(Trait::optimizer_state);
-  if (in_first_step && !asks_for_state) add_changes(finding, run, {"fused-optimizer"});
-  add_changes(finding, run, {"lighter-optimizer", "sharding", "offload", "set-to-none"});
+  if (in_first_step && !asks_for_state) add_changes(finding, run, std::nullopt, {"fused-optimizer"});
+  add_changes(finding, run, std::nullopt, {"lighter-optimizer", "sharding", "offload", "set-to-none"});
   return {finding};
 }
 

@@ -39,7 +39,7 @@ std::vector<Finding> find_pending_frees(const CaseFacts& facts) {
   finding.confidence = Confidence::high;
   finding.because = because("freed-not-returned");
   add_site(finding, run, "pending", stack, pending, blocks);
-  add_changes(finding, run, {"wait-for-stream"}, pending);
+  add_changes(finding, run, pending);
   return {finding};
 }
 

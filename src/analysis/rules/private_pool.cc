@@ -32,7 +32,7 @@ std::vector<Finding> find_private_pool(const CaseFacts& facts) {
   finding.confidence = Confidence::high;
   finding.because = because("pool-of-its-own");
   if (stack != StackId::none) add_site(finding, run, "pool", stack, live, blocks);
-  add_changes(finding, run, {"pool-limit"}, free);
+  add_changes(finding, run, free);
   return {finding};
 }
 

@@ -18,8 +18,9 @@ struct CaseFacts {
   const TextFacts* text = nullptr;
 };
 
+// One line of the table. Its guide (remedies/causes.cc) says what helps.
 struct Cause {
-  std::string_view id;  // "graph-kept": findings[].id, the page docs/causes/ID.md, the words "cause.ID.*"
+  std::string_view id;  // "graph-kept": findings[].id, the page docs/causes/ID.md, the words "explain.ID.*"
   std::vector<Finding> (*find)(const CaseFacts&) = nullptr;
 };
 

@@ -76,7 +76,7 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
                    .with("site", site_of(run, stack)),
                newest.begin, newer, site_of(run, stack));
   finding.instant.phase = Phase::next_model;
-  add_changes(finding, run, {"delete-references", "clear-traceback"}, older);
+  add_changes(finding, run, older);
   finding.frees = std::move(frees);
   return {finding};
 }

@@ -44,7 +44,7 @@ std::vector<Finding> find_small_blocks_pin_segments(const CaseFacts& facts) {
   finding.confidence = Confidence::high;
   finding.because = because("replayed-segments");
   add_site(finding, run, "pinning", stack, live, most);
-  add_changes(finding, run, {"group-small-blocks", "allocator-setting"}, free);
+  add_changes(finding, run, free);
   return {finding};
 }
 
