@@ -12,21 +12,6 @@ const char* id_of(Kind kind) {
   return "capacity";
 }
 
-// The two categories that hold most.
-void add_largest(Finding& finding, const RunFacts& run) {
-  std::vector<size_t> order(kCategories);
-  for (size_t i = 0; i < kCategories; ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return run.sums.at[a] > run.sums.at[b]; });
-  for (size_t i = 0; i < 3 && run.sums.at[order[i]] > 0; ++i) {
-    add_evidence(
-        finding,
-        Phrase{.key = "cause.evidence.category"}
-            .with("category", {Phrase{.key = "category." + std::string(name_of(static_cast<Category>(order[i])))}})
-            .with("bytes", format_bytes(run.sums.at[order[i]])),
-        std::nullopt, run.sums.at[order[i]]);
-  }
-}
-
 }  // namespace
 
 std::vector<Finding> find_capacity(const CaseFacts& facts) {
@@ -40,7 +25,7 @@ std::vector<Finding> find_capacity(const CaseFacts& facts) {
   finding.confidence = run.diagnosis->confidence;
   finding.because =
       because(run.diagnosis->kind == Kind::gpu_oom_capacity ? "nothing-else-explains" : "card-held-by-others");
-  add_largest(finding, run);
+  add_categories(finding, run);
   if (releases > 0) {
     add_evidence(finding, Phrase{.key = "cause.evidence.empty-cache"}.with(
                               "times", format_count(static_cast<int64_t>(releases))));

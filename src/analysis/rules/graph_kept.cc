@@ -44,6 +44,9 @@ std::vector<Finding> find_graph_kept(const CaseFacts& facts) {
     add_site(finding, run, "largest-kept", growth.largest, growth.bytes, growth.blocks);
     if (first.has_backward) {
       add_changes(finding, run, {"detach", "loss-item"}, growth.bytes - each);
+    } else if (run.structure.passes[growth.last_pass].step == first.step && run.structure.trains) {
+      // No optimizer step lies between them: losses of micro-batches, added for one backward.
+      add_changes(finding, run, {"gradient-accumulation", "loss-item", "detach"}, growth.bytes - each);
     } else {
       add_changes(finding, run, {"loss-item", "detach", "gradient-accumulation"}, growth.bytes - each);
     }

@@ -12,6 +12,8 @@ namespace {
 struct Head {
   int64_t size = 0;
   int64_t second = 0;
+  int64_t made = 0;     // how often: a head is called once, a layer's projection for each layer
+  bool is_last = true;  // no other linear layer was called behind it
   StackId stack = StackId::none;
 };
 
@@ -21,12 +23,17 @@ Head head_of(const RunFacts& run, uint32_t pass) {
   for (uint32_t i = begin; i < run.instant().event; ++i) {
     if (run.trace().action[i] != Action::alloc) continue;
     const StackTraits& traits = run.structure.traits(run.trace().stack[i]);
-    if (!traits.has(Trait::linear)) continue;
+    const uint32_t id = run.timeline().allocation_of[i];
+    const bool is_workspace = id != kNoAllocation && run.categories[id].category == Category::workspace;
+    if (!traits.has(Trait::linear) || is_workspace) continue;
     const int64_t size = run.trace().size[i];
     if (size > head.size) {
-      head = Head{.size = size, .second = head.size, .stack = run.trace().stack[i]};
-    } else if (size < head.size && size > head.second) {
-      head.second = size;
+      head = Head{.size = size, .second = head.size, .made = 1, .is_last = true, .stack = run.trace().stack[i]};
+    } else if (size == head.size) {
+      head.made += 1;
+    } else {
+      head.second = std::max(head.second, size);
+      head.is_last = false;
     }
   }
   return head;
@@ -47,7 +54,10 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
   };
   int64_t bytes = run.bytes_at(Category::logits);
   if (bytes == 0) {
-    if (head.size < 4 * head.second || !is_copy(request)) return {};
+    // Inside of the model a copy of the first projection is no loss; behind others it may be a model's own loss.
+    const StackTraits& asking = run.structure.traits(run.instant().stack);
+    if (asking.has(Trait::module_call) && !asking.has(Trait::loss) && head.second == 0) return {};
+    if (head.made > 1 || !head.is_last || head.size < 4 * head.second || !is_copy(request)) return {};
     for (uint32_t id : run.live) {
       if (is_copy(run.timeline().allocations[id].requested)) bytes += run.timeline().allocations[id].requested;
     }
@@ -64,7 +74,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
                       .with("site", site_of(run, run.instant().stack));
   finding.confidence = run.bytes_at(Category::logits) > 0 ? Confidence::high : Confidence::medium;
   finding.because = because("size-of-head");
-  if (run.phase == Phase::forward) finding.instant.phase = Phase::loss;
+  if (run.phase != Phase::backward) finding.instant.phase = Phase::loss;
   if (head.size > 0) add_site(finding, run, "head", head.stack, head.size, 1);
   add_changes(finding, run, {"chunked-loss", "smaller-batch", "smaller-input", "mixed-precision"}, bytes);
   return {finding};
