@@ -4,8 +4,8 @@
     tools/score_causes.py --program BUILD/bin/oomscope [--data DIR] [--staged DIR] [NAME...]
 
 DIR holds causes.json ({recording: {cause, instant}}) and the recordings (default: $OOMSCOPE_DATA/h200). All other
-recordings that completed are healthy: "none" is expected. --staged: a folder of tests/gpu/record_causes.py, whose file
-names begin with the cause. Prints a line for each miss (with --all for each) and the totals; exit code 1 below 95 %.
+recordings that completed are healthy: "none" is expected. --staged: a folder of tests/gpu/record_models.py, whose
+labels.json says the causes, or one of tests/gpu/record_causes.py, whose file names begin with them. Prints a line for each miss (with --all for each) and the totals; exit code 1 below 95 %.
 """
 import argparse
 import json
@@ -57,6 +57,20 @@ def healthy(data, labels):
     return cases
 
 
+def staged(folder):
+    if (folder / "labels.json").exists():
+        labels = json.loads((folder / "labels.json").read_text())
+        found = [(name, next(folder.glob(name + ".pickle*"), None), label) for name, label in labels.items()]
+        return [(name, path, {label["cause"]}, label["instant"]) for name, path, label in found if path]
+    table = pathlib.Path(__file__).parent.parent / "src/analysis/rules/table.cc"
+    ids = re.findall(r'\.id = "([a-z-]+)', table.read_text())
+    cases = []
+    for path in sorted(folder.glob("*.pickle*")):
+        stem = path.name.split(".")[0].replace("_", "-")
+        cases.append((path.name, path, {max((i for i in ids if stem.startswith(i)), key=len, default="none")}, ""))
+    return cases
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True)
@@ -69,14 +83,7 @@ def main():
     arguments = parser.parse_args()
     groups = {}
     if arguments.staged:
-        table = pathlib.Path(__file__).parent.parent / "src/analysis/rules/table.cc"
-        ids = re.findall(r'Cause\{\.id = "([a-z-]+)', table.read_text())
-        cases = []
-        for path in sorted(arguments.staged.glob("*.pickle*")):
-            stem = path.name.split(".")[0].replace("_", "-")
-            cause = max((i for i in ids if stem.startswith(i)), key=len, default="none")
-            cases.append((path.name, path, {cause}, ""))
-        groups["staged"] = cases
+        groups["staged"] = staged(arguments.staged)
     else:
         groups["labelled"] = labelled(arguments.data)
         if not arguments.labels_only:

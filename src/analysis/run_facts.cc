@@ -35,8 +35,8 @@ class FactFinder {
     out_.rests.resize(out_.structure.passes.size());
     watch_passes();
     measure_rests();
-    find_growths();
     find_survived_failures();
+    find_growths();
     group_by_stack();
     return std::move(out_);
   }
@@ -131,7 +131,10 @@ class FactFinder {
       PassRest& rest = out_.rests[pass];
       rest.bytes += allocation.requested;
       rest.blocks += 1;
-      if (!out_.traits(id).has(Trait::module_call)) continue;
+      if (!out_.traits(id).has(Trait::module_call)) {
+        if (out_.traits(id).role == StackRole::user) rest.outer_bytes += allocation.requested;
+        continue;
+      }
       rest.inner_bytes += allocation.requested;
       rest.keeps_head = rest.keeps_head || allocation.stack == structure().passes[pass].first_stack;
       const uint64_t key = (uint64_t{pass} << 32) | static_cast<uint32_t>(allocation.stack);
@@ -155,7 +158,7 @@ class FactFinder {
   // Did the pass leave more than a scalar or two?
   [[nodiscard]] bool left_much(uint32_t pass) const {
     constexpr int64_t kLittle = 64 << 10;
-    return out_.rests[pass].inner_bytes > kLittle;
+    return out_.rests[pass].inner_bytes + out_.rests[pass].outer_bytes > kLittle;
   }
 
   void find_growths() {
@@ -165,6 +168,7 @@ class FactFinder {
     const uint32_t last = pass_at(out_.basis);
     if (last == kNoPass) return;
     for (uint32_t p = 0; p < last; ++p) {
+      if (has_failed(p)) continue;  // its exception may hold it: no growth
       const Pass& pass = structure().passes[p];
       const PassRest& rest = out_.rests[p];
       Growth& growth = by_caller[pass.caller];
@@ -194,6 +198,11 @@ class FactFinder {
     for (Growth& growth : out_.growths) growth.largest = largest_left(growth);
   }
 
+  [[nodiscard]] bool has_failed(uint32_t pass) const {
+    return std::any_of(out_.survived.begin(), out_.survived.end(),
+                       [&](const SurvivedFailure& failure) { return failure.pass == pass; });
+  }
+
   [[nodiscard]] StackId largest_left(const Growth& growth) const {
     int64_t most = 0;
     StackId stack = StackId::none;
@@ -207,11 +216,19 @@ class FactFinder {
     return stack;
   }
 
+  // The next request comes from the same call: a library that tried a smaller plan. An exception leaves that call.
+  [[nodiscard]] bool went_on(uint32_t failure) const {
+    for (uint32_t i = failure + 1; i < trace().size_events(); ++i) {
+      if (trace().action[i] == Action::alloc) return trace().stack[i] == trace().stack[failure];
+    }
+    return false;
+  }
+
   void find_survived_failures() {
     for (uint32_t event : timeline_.driver_events) {
       if (trace().action[event] != Action::oom || event >= out_.basis) continue;
       const uint32_t pass = pass_at(event);
-      if (pass == kNoPass || pass == pass_at(out_.basis)) continue;
+      if (pass == kNoPass || pass == pass_at(out_.basis) || went_on(event)) continue;
       if (!out_.survived.empty() && out_.survived.back().pass == pass) out_.survived.pop_back();
       out_.survived.push_back(SurvivedFailure{.event = event, .pass = pass, .held_bytes = 0});
     }

@@ -39,7 +39,9 @@ namespace {
 
 // What cuBLAS keeps for a handle and a stream: 8 MiB + 128 KiB by default, 32 MiB on Hopper; cublasLt 4 or 32 MiB. A
 // size alone proves nothing, tensors have these sizes too: see learn_workspaces().
-bool is_workspace_size(int64_t bytes) { return bytes == 8519680 || bytes == (4 << 20) || bytes == (32 << 20); }
+// Of a stream's first use.
+bool is_main_workspace(int64_t bytes) { return bytes == 8519680 || bytes == (32 << 20); }
+bool is_workspace_size(int64_t bytes) { return is_main_workspace(bytes) || bytes == (4 << 20); }
 
 // Handles belong to threads: forward's and backward's.
 constexpr int64_t kHandles = 2;
@@ -60,6 +62,7 @@ class Categorizer {
     learn_sizes();
     learn_logits();
     learn_workspaces();
+    learn_streams();
     for (uint32_t i = 0; i < out_.size(); ++i) {
       const Allocation& allocation = timeline_.allocations[i];
       if (allocation.begin != kNoEvent) out_[i] = born(allocation);
@@ -235,6 +238,19 @@ class Categorizer {
     return workspaces_.count(allocation.begin) > 0;
   }
 
+  // cuBLAS keeps one workspace a stream. On the first stream its size may be a parameter's as well.
+  void learn_streams() {
+    kept_on_stream_.resize(trace_.streams.size());
+    for (const Allocation& allocation : timeline_.allocations) {
+      if (is_kept_on_further_stream(allocation)) kept_on_stream_[allocation.stream_index] += 1;
+    }
+  }
+
+  [[nodiscard]] bool is_kept_on_further_stream(const Allocation& allocation) const {
+    const bool is_further = allocation.stream_index != timeline_.allocations.front().stream_index;
+    return allocation.begin != kNoEvent && is_further && is_main_workspace(allocation.requested) && !dies(allocation);
+  }
+
   [[nodiscard]] static int64_t count_of(const std::unordered_map<int64_t, int64_t>& sizes, int64_t size) {
     const auto found = sizes.find(size);
     return found == sizes.end() ? 0 : found->second;
@@ -262,6 +278,9 @@ class Categorizer {
       case StackRole::state_dict: return is(Category::parameter, CategoryReason::copy_frames, Sure::medium);
       case StackRole::zero_grad: return is(Category::gradient, CategoryReason::optimizer_frames, Sure::high);
       default: break;
+    }
+    if (is_kept_on_further_stream(allocation) && kept_on_stream_[allocation.stream_index] == 1) {
+      return is(Category::workspace, CategoryReason::kept_by_library, Sure::medium);
     }
     if (traits.has(Trait::distributed) && !traits.has(Trait::module_call) && !is_short_lived(allocation)) {
       return is(Category::communication, CategoryReason::distributed_frames, Sure::medium);
@@ -445,6 +464,7 @@ class Categorizer {
   std::unordered_map<uint32_t, int64_t> logits_sizes_;   // pass -> bytes
   std::unordered_set<uint32_t> workspaces_;              // alloc events of what a library keeps
   std::map<std::pair<uint32_t, int64_t>, int64_t> start_workspaces_;  // (stream, size) of one, there from the start
+  std::vector<int64_t> kept_on_stream_;  // by stream: blocks of a workspace's size, never freed
 };
 
 }  // namespace

@@ -205,7 +205,10 @@ uint32_t frame_traits(File file, std::string_view name) {
       }
       return traits;
     case File::data_loader: return traits | bit(Trait::data_loading);
-    case File::data_parallel: return traits | bit(Trait::data_parallel);
+    case File::data_parallel: {
+      const bool moves = contains_any(name, {"gather", "scatter", "replicate", "broadcast", "reduce_add"});
+      return moves ? traits | bit(Trait::data_parallel) : traits;
+    }
     case File::distributed: traits |= bit(Trait::distributed); break;
     default: break;
   }

@@ -35,7 +35,7 @@ enum class Trait : uint32_t {
   no_grad_function = 1U << 20,   // a function under @torch.no_grad() or @torch.inference_mode()
   generation = 1U << 21,         // generate(): inference token by token
   evaluation = 1U << 22,         // a function outside of all modules whose name says evaluation or validation
-  data_parallel = 1U << 23,      // nn.DataParallel
+  data_parallel = 1U << 23,      // nn.DataParallel moves something between its devices
   distributed = 1U << 24,        // DDP, FSDP, torch.distributed
   own_optimizer = 1U << 26,      // an optimizer's step that is not torch.optim's
   library_workspace = 1U << 25,  // C++ frames of cuBLAS and cuDNN that ask for scratch

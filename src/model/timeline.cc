@@ -125,9 +125,13 @@ Timeline build_timeline(const Snapshot& snapshot, int32_t device, const Timeline
 }
 
 std::vector<int32_t> devices_of(const Snapshot& snapshot) {
+  // Each dump writes an event into the trace of every device, used or not.
+  const auto worked = [](const Trace& trace) {
+    return std::any_of(trace.action.begin(), trace.action.end(), [](Action a) { return a != Action::snapshot; });
+  };
   std::vector<int32_t> devices;
   for (size_t i = 0; i < snapshot.traces.size(); ++i) {
-    if (snapshot.traces[i].size_events() > 0) devices.push_back(static_cast<int32_t>(i));
+    if (worked(snapshot.traces[i])) devices.push_back(static_cast<int32_t>(i));
   }
   if (!devices.empty()) return devices;
   for (const SnapshotSegment& segment : snapshot.segments) {

@@ -275,6 +275,12 @@ TEST(Devices, AreThoseWithEvents) {
   EXPECT_EQ(devices_of(snapshot), (std::vector<int32_t>{2}));
 }
 
+TEST(Devices, ThatOnlyADumpWroteToAreNone) {
+  Snapshot snapshot = SnapshotBuilder().alloc(kA, 1).device(1).alloc(kA, 1).build();
+  snapshot.traces[1].action[0] = Action::snapshot;
+  EXPECT_EQ(devices_of(snapshot), (std::vector<int32_t>{0}));
+}
+
 TEST(Devices, WithoutEventsAreThoseWithSegments) {
   const Snapshot snapshot = SnapshotBuilder().device(1).segment(kA, {{.size = 2 * kMiB}}).build();
   EXPECT_EQ(devices_of(snapshot), (std::vector<int32_t>{1}));

@@ -127,7 +127,8 @@ std::string first_finding(const std::filesystem::path& path) {
   return findings.empty() ? "[nothing]" : findings.front().id;
 }
 
-// tests/data/causes, made by tests/gpu/record_causes.py: file names begin with the cause that was staged.
+// tests/data/causes, made by tests/gpu/record_causes.py and record_models.py: file names begin with the cause that was
+// staged.
 TEST(Causes, OfOtherModelsAreTheStagedOnes) {
   const std::vector<Recording> staged = recordings_below(std::filesystem::path(OOMSCOPE_TEST_DATA) / "causes");
   EXPECT_GT(staged.size(), 0U);

@@ -36,6 +36,7 @@ class ScoreFinder {
       const Action action = run_.trace().action[i];
       if (action != Action::alloc && !(i == event && run_.failed())) continue;
       const uint32_t id = run_.timeline().allocation_of[i];
+      if (id != kNoAllocation && run_.categories[id].category == Category::workspace) continue;
       const bool is_request = action == Action::oom;
       const bool live = is_request || (id != kNoAllocation && is_live(run_.timeline().allocations[id]));
       look_at(run_.trace().stack[i], run_.trace().size[i], live);
@@ -50,6 +51,8 @@ class ScoreFinder {
 
   void look_at(StackId stack, int64_t size, bool live) {
     const StackTraits& traits = run_.structure.traits(stack);
+    // Scores are made of projections; behind a convolution, sizes grow by channels and pixels.
+    if (traits.has(Trait::convolution)) projections_ = {};
     if (traits.has(Trait::linear)) {
       projections_[next_++ % projections_.size()] = size;
       return;

@@ -7,28 +7,13 @@
 namespace oomscope {
 namespace {
 
-// The three categories that hold most.
-void add_largest(Finding& finding, const RunFacts& run) {
-  std::vector<size_t> order(kCategories);
-  for (size_t i = 0; i < kCategories; ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return run.sums.at[a] > run.sums.at[b]; });
-  for (size_t i = 0; i < 3 && run.sums.at[order[i]] > 0; ++i) {
-    add_evidence(
-        finding,
-        Phrase{.key = "cause.evidence.category"}
-            .with("category", {Phrase{.key = "category." + std::string(name_of(static_cast<Category>(order[i])))}})
-            .with("bytes", format_bytes(run.sums.at[order[i]])),
-        std::nullopt, run.sums.at[order[i]]);
-  }
-}
-
 Finding failure_of_card(const RunFacts& run, std::string_view id, std::string_view why) {
   Finding finding = finding_of(run, id);
   finding.bytes = run.wanted();
   finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
   finding.because = because(why);
-  add_largest(finding, run);
+  add_categories(finding, run);
   const size_t releases = run.diagnosis->verification->replay->explicit_releases().size();
   if (releases > 0) {
     add_evidence(finding, Phrase{.key = "cause.evidence.empty-cache"}.with(

@@ -62,6 +62,20 @@ void add_evidence(Finding& finding, Phrase text, std::optional<uint32_t> event, 
       .text = std::move(text), .event = event, .site = std::move(site), .bytes = bytes, .log_line = std::nullopt});
 }
 
+void add_categories(Finding& finding, const RunFacts& run) {
+  std::vector<size_t> order(kCategories);
+  for (size_t i = 0; i < kCategories; ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return run.sums.at[a] > run.sums.at[b]; });
+  for (size_t i = 0; i < 3 && run.sums.at[order[i]] > 0; ++i) {
+    add_evidence(
+        finding,
+        Phrase{.key = "cause.evidence.category"}
+            .with("category", {Phrase{.key = "category." + std::string(name_of(static_cast<Category>(order[i])))}})
+            .with("bytes", format_bytes(run.sums.at[order[i]])),
+        std::nullopt, run.sums.at[order[i]]);
+  }
+}
+
 Phrase because(std::string_view key) { return Phrase{.key = "cause.because." + std::string(key)}; }
 
 Phrase surer(std::string_view key) { return Phrase{.key = "cause.surer." + std::string(key)}; }
@@ -114,8 +128,10 @@ void free_after_pass(Finding& finding, const RunFacts& facts, const Growth& grow
   for (uint32_t id : facts.left) {
     const uint32_t pass = facts.pass_at(facts.timeline().allocations[id].begin);
     if (pass == kNoPass || passes[pass].caller != growth.caller || pass >= growth.last_pass + 1) continue;
-    if (pass + 1 >= passes.size()) continue;
-    finding.frees.push_back(EarlierFree{.allocation = id, .event = passes[pass + 1].begin});
+    // What the program made of the results may be what the next pass works on.
+    const uint32_t until = pass + (facts.traits(id).has(Trait::module_call) ? 1 : 2);
+    if (until >= passes.size()) continue;
+    finding.frees.push_back(EarlierFree{.allocation = id, .event = passes[until].begin});
   }
 }
 

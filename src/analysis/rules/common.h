@@ -23,6 +23,9 @@ void add_site(Finding& finding, const RunFacts& facts, std::string_view key, Sta
 void add_evidence(Finding& finding, Phrase text, std::optional<uint32_t> event = std::nullopt,
                   std::optional<int64_t> bytes = std::nullopt, std::string site = "");
 
+// What holds the memory: the three largest categories at the instant.
+void add_categories(Finding& finding, const RunFacts& facts);
+
 // "cause.because.KEY" and "cause.surer.KEY".
 [[nodiscard]] Phrase because(std::string_view key);
 [[nodiscard]] Phrase surer(std::string_view key);

@@ -13,7 +13,8 @@ namespace {
 
 struct Weights {
   int64_t bytes = 0;
-  std::unordered_set<int64_t> sizes;
+  std::unordered_set<int64_t>
+      sizes;  // of parameters, also of those that were joined since, and of the optimizer's state
 };
 
 Weights weights_of(const RunFacts& run) {
@@ -23,7 +24,12 @@ Weights weights_of(const RunFacts& run) {
     const CategoryReason reason = run.categories[id].reason;
     if (run.categories[id].category != Category::parameter || reason == CategoryReason::copy_frames) continue;
     weights.bytes += allocation.requested;
-    weights.sizes.insert(allocation.requested);
+  }
+  for (uint32_t id = 0; id < run.categories.size(); ++id) {
+    const Category category = run.categories[id].category;
+    const bool copied = run.categories[id].reason == CategoryReason::copy_frames;
+    const bool of_weights = category == Category::parameter || category == Category::optimizer_state;
+    if (of_weights && !copied) weights.sizes.insert(run.timeline().allocations[id].requested);
   }
   return weights;
 }
@@ -47,7 +53,9 @@ class CloneFinder {
       const bool several =
           group.blocks >= 4 && group.distinct_sizes >= std::min<int64_t>(2, static_cast<int64_t>(weights.sizes.size()));
       if (run.structure.traits(group.stack).role != StackRole::user || !several) continue;
-      if (group.bytes * 2 >= weights.bytes && others.count(static_cast<uint32_t>(group.stack)) == 0) {
+      // A copy that failed is not whole.
+      const bool under_way = run.failed() && run.instant().stack == group.stack;
+      if ((under_way || group.bytes * 2 >= weights.bytes) && others.count(static_cast<uint32_t>(group.stack)) == 0) {
         clones_.insert(static_cast<uint32_t>(group.stack));
       }
     }
@@ -79,7 +87,8 @@ std::vector<Finding> find_copy_of_weights(const CaseFacts& facts) {
     by_frames = by_frames || framed;
     if (first == nullptr || group.bytes > first->bytes) first = &group;
   }
-  const bool copying = run.failed() && is_copy_frame(run.structure.traits(run.instant().stack));
+  const StackId asking = run.instant().stack;
+  const bool copying = run.failed() && (is_copy_frame(run.structure.traits(asking)) || clones.is_clone(asking));
   const bool is_copy = first != nullptr && bytes * 2 >= weights.bytes && weights.bytes > 0;
   if (!copying && !(is_copy && (run.failed() ? matters(run, bytes) : true))) return {};
   const StackId stack = copying || first == nullptr ? run.instant().stack : first->stack;
@@ -89,10 +98,11 @@ std::vector<Finding> find_copy_of_weights(const CaseFacts& facts) {
                       .with("bytes", format_bytes(bytes))
                       .with("weights", format_bytes(weights.bytes))
                       .with("site", site_of(run, stack));
-  finding.confidence = by_frames || copying ? Confidence::high : Confidence::medium;
-  finding.because = because(by_frames || copying ? "copied-by-frames" : "sizes-of-parameters");
+  by_frames = by_frames || (copying && !clones.is_clone(asking));
+  finding.confidence = by_frames ? Confidence::high : Confidence::medium;
+  finding.because = because(by_frames ? "copied-by-frames" : "sizes-of-parameters");
   finding.drops_request = copying;
-  if (!by_frames && !copying) finding.surer = surer("name-the-copy");
+  if (!by_frames) finding.surer = surer("name-the-copy");
   if (!run.failed() && first != nullptr) {
     finding.instant.event = first->first_event;
     finding.instant.phase = run.structure.span_at(first->first_event).phase;

@@ -27,10 +27,16 @@ std::vector<Finding> find_device_imbalance(const CaseFacts& facts) {
     stack = run.timeline().allocations[id].stack;
   }
   if (others.empty()) return {};
+  const bool gathers = run.structure.traits(run.instant().stack).has(Trait::data_parallel);
+  if (gathers) {
+    gathered += run.request();
+    stack = run.instant().stack;
+  }
   std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2), others.end());
   const int64_t median = others[others.size() / 2];
-  const int64_t surplus = run.instant().active_bytes - median;
-  const bool uneven = surplus * 4 >= run.instant().active_bytes && matters(run, surplus);
+  const int64_t wanted = run.instant().active_bytes + (gathers ? run.request() : 0);
+  const int64_t surplus = wanted - median;
+  const bool uneven = surplus * 4 >= wanted && matters(run, surplus);
   if (!uneven || (stack == StackId::none && others.size() < 2)) return {};
   Finding finding = finding_of(run, "device-imbalance");
   finding.bytes = surplus;

@@ -14,6 +14,15 @@ std::vector<Finding> find_fragmentation(const CaseFacts& facts) {
   finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
   finding.because = because("replayed-segments");
+  const FreeSpace& space = run.diagnosis->free_space;
+  add_evidence(finding,
+               Phrase{.key = "cause.evidence.pieces"}
+                   .with("pieces", format_count(space.usable_pieces))
+                   .with("bytes", format_bytes(space.usable_bytes))
+                   .with("largest", format_bytes(space.largest_usable_bytes))
+                   .with("request", format_bytes(run.request())),
+               run.instant().event, space.usable_bytes);
+  add_categories(finding, run);
   add_changes(finding, run);
   return {finding};
 }

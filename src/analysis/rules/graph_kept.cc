@@ -28,6 +28,10 @@ std::vector<Finding> find_graph_kept(const CaseFacts& facts) {
     finding.because = because(has_backward ? "graph-outlives-backward" : "graph-without-backward");
     if (has_backward) {
       add_changes(finding, run, growth.bytes - each, {"detach", "loss-item"});
+    } else if (run.structure.passes[growth.last_pass].step == run.structure.passes[growth.first_pass].step &&
+               run.structure.trains) {
+      // No optimizer step lies between them: losses of micro-batches, added for one backward.
+      add_changes(finding, run, growth.bytes - each, {"gradient-accumulation", "loss-item", "detach"});
     } else {
       add_changes(finding, run, growth.bytes - each);
     }

@@ -31,7 +31,9 @@ Head head_of(const RunFacts& run, uint32_t pass) {
   for (uint32_t i = begin; i < run.instant().event; ++i) {
     if (run.trace().action[i] != Action::alloc) continue;
     const StackTraits& traits = run.structure.traits(run.trace().stack[i]);
-    if (!traits.has(Trait::linear)) continue;
+    const uint32_t id = run.timeline().allocation_of[i];
+    const bool is_workspace = id != kNoAllocation && run.categories[id].category == Category::workspace;
+    if (!traits.has(Trait::linear) || is_workspace) continue;
     const int64_t size = run.trace().size[i];
     head.last = run.trace().stack[i];
     if (size > head.size) {
@@ -82,7 +84,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
                       .with("site", site_of(run, run.instant().stack));
   finding.confidence = run.bytes_at(Category::logits) > 0 ? Confidence::high : Confidence::medium;
   finding.because = because("size-of-head");
-  if (run.phase == Phase::forward) finding.instant.phase = Phase::loss;
+  if (run.phase != Phase::backward) finding.instant.phase = Phase::loss;
   if (head.size > 0) add_site(finding, run, "head", head.stack, head.size, 1);
   add_changes(finding, run, bytes);
   return {finding};

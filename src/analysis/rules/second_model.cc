@@ -39,6 +39,7 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
   int64_t newer = 0;
   int64_t older = 0;  // weights, gradients and optimizer states of the others
   int64_t older_weights = 0;
+  int64_t replaced_weights = 0;  // were there when the newer was begun, and are gone
   StackId stack = run.instant().stack;
   std::vector<EarlierFree> frees;
   for (uint32_t id : run.live) {
@@ -56,8 +57,15 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
       frees.push_back(EarlierFree{.allocation = id, .event = newest.begin});
     }
   }
+  for (uint32_t id = 0; id < run.categories.size(); ++id) {
+    const Allocation& allocation = run.timeline().allocations[id];
+    const bool was_there = allocation.begin == kNoEvent || allocation.begin < newest.begin;
+    if (run.categories[id].category != Category::parameter || !was_there) continue;
+    const bool is_gone = allocation.free_requested >= newest.begin && allocation.free_requested <= run.basis;
+    if (is_gone) replaced_weights += allocation.requested;
+  }
   const bool making = run.phase == Phase::next_model;
-  const bool replaced = older_weights * 4 < newer;  // converted or moved: the old blocks are gone
+  const bool replaced = replaced_weights >= older_weights;  // converted or moved
   if (replaced || older == 0 || !(making || matters(run, older))) return {};
   Finding finding = finding_of(run, "second-model");
   finding.bytes = older;
