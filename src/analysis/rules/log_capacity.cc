@@ -14,6 +14,7 @@ std::vector<Finding> find_log_capacity(const CaseFacts& facts) {
                                  size_value("total", text.card.total)});
   if (spilled) add_changes(text, {"quantised-loading", "smaller-batch", "offload"}, finding);
   for (std::string_view remedy : remedies_of_phase(text)) add_changes(text, {remedy}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

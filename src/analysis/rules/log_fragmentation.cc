@@ -13,6 +13,7 @@ std::vector<Finding> find_log_fragmentation(const CaseFacts& facts) {
   add_changes(text, {"release-cache"}, finding);
   for (std::string_view remedy : remedies_of_phase(text)) add_changes(text, {remedy}, finding);
   add_changes(text, {"static-shapes", "reuse-buffers"}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

@@ -9,6 +9,7 @@ std::vector<Finding> find_log_loader_worker(const CaseFacts& facts) {
   Finding finding = log_finding(text, "loader-worker", {{.name = "signal", .text = text.failure->what, .phrases = {}}});
   add_changes(text, {"fewer-workers", "smaller-batch", "more-host-memory", "less-prefetch", "memory-mapped-data"},
               finding);
+  add_listed_host(text, finding);
   return {finding};
 }
 

@@ -20,6 +20,12 @@ namespace oomscope {
 // "12.3 GiB", or "?" where a figure is not known.
 [[nodiscard]] PhraseValue size_value(std::string name, const std::optional<int64_t>& bytes);
 
+// What was pasted beside the message speaks for the finding as well: who holds the card, how much host memory there is,
+// how large /dev/shm is.
+void add_listed_card(const TextFacts& facts, Finding& finding);
+void add_listed_host(const TextFacts& facts, Finding& finding);
+void add_listed_shm(const TextFacts& facts, Finding& finding);
+
 // What the remedies are asked about.
 [[nodiscard]] Circumstances circumstances_of(const TextFacts& facts);
 
