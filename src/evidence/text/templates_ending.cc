@@ -216,10 +216,10 @@ const std::vector<Template> kTemplates = {
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 2,
-     .triggers = "killed",
+     .triggers = "killed|已杀死|已砍掉|強制終了|Убито|getötet|processus arrêté",
      .pattern =
          R"((?:^|(?:it/s|s/it)[^\]]{0,80}\])\s*Killed\s*$|: line \d+:\s+\d+ Killed\s|(?:^|\])\[\d+\]\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
-         R"(^\s*已杀死\s*$)",
+         R"((?:^|: \S+ \d+: \d+ |: \d+ ?\S+: \d+ )\s*(?:已杀死|已砍掉|強制終了|Убито|Getötet|Processus arrêté))",
      .also = {Kind::cgroup_or_slurm_limit, Kind::not_memory},
      .is_line = true},
     // ---- Ray

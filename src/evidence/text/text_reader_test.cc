@@ -275,6 +275,12 @@ TEST(Templates, AKillAtTheEndOfAProgressBar) {
             "shell.killed");
 }
 
+TEST(Templates, AShellsKillInOtherLanguages) {
+  EXPECT_EQ(only("run.sh: 行 30: 77 已杀死                  python t.py").id, "shell.killed");
+  EXPECT_EQ(only("run.sh: Zeile 3: 77 Getötet                 python t.py").id, "shell.killed");
+  EXPECT_EQ(only("已杀死").id, "shell.killed");
+}
+
 TEST(Templates, ThePageFileInOtherLanguages) {
   EXPECT_EQ(only("Die Auslagerungsdatei ist zu klein").id, "windows.commit");
   EXPECT_EQ(only("页面文件太小，无法完成操作。").id, "windows.commit");
