@@ -89,7 +89,7 @@ bool pins_memory(const TextMessage& message) {
 
 // Nothing was on the card yet: the first tensor, the first transfer, the context.
 bool is_first_use(const TextMessage& message, Phase phase) {
-  if (contains(message.what, "THCGeneral")) return true;
+  if (contains(message.what, "THCGeneral") || message.id == "cuda.init") return true;
   if (!(phase == Phase::unknown || phase == Phase::start || phase == Phase::load)) return false;
   const std::string& code = message.frames.empty() ? message.previous_line : message.frames.back().code;
   for (std::string_view call : {".cuda(", ".to(", "torch.zeros", "torch.ones", "torch.empty", "torch.rand",
@@ -173,6 +173,7 @@ KindDecision decide_kind(const TextFacts& facts) {
     case Family::device:
     case Family::collective:
     case Family::by_hand:
+    case Family::program:
     case Family::note: return {message.kind, message.also, confidence_of(message.strength)};
   }
   return {message.kind, message.also, Confidence::low};
@@ -346,17 +347,21 @@ void find_ranks(std::span<const TextEvidence> logs, TextFacts& facts) {
 // Allocated bytes of later and later messages, and of figures that the program prints itself, where they never fall.
 void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
   constexpr size_t kFewest = 4;
+  constexpr size_t kFewestFailures = 3;  // the same failure over and over tells more than figures of any moment
   for (const TextEvidence& log : logs) {
     std::vector<double> values;
     bool falls = false;
+    bool only_failures = true;
     for (const TextMessage& message : log.messages) {
       const std::optional<double>& bytes = message.figures[Figure::allocated];
       const bool is_peak = message.family == Family::note && !message.what.empty();  // which cannot fall
       if (!bytes || is_peak || (facts.failure != nullptr && message.rank != facts.failure->rank)) continue;
       falls |= !values.empty() && *bytes < values.back();
+      only_failures &= is_failure(message);
       if (values.empty() || *bytes > values.back()) values.push_back(*bytes);
     }
-    if (falls || values.size() < kFewest || values.back() < values.front() * 1.1) continue;
+    if (falls || values.size() < (only_failures ? kFewestFailures : kFewest) || values.back() < values.front() * 1.1)
+      continue;
     facts.allocated_over_time = std::move(values);
     return;
   }

@@ -157,6 +157,35 @@ std::optional<int> step_of(const std::vector<std::string>& lines) {
   return std::nullopt;
 }
 
+// The number before the slash of a bar of training: "1/100 [00:03<05:00, 3.00s/it]".
+std::optional<int> bar_count(const std::string& text) {
+  static constexpr std::array<std::string_view, 5> kOther = {"load", "download", "map", "valid", "eval"};
+  const size_t bracket = text.find(" [");
+  const size_t slash = bracket == std::string::npos ? bracket : text.rfind('/', bracket);
+  if (slash == std::string::npos || slash == 0 || !contains(text, "it") || contains_any(text, kOther))
+    return std::nullopt;
+  size_t begin = slash;
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  int number = 0;
+  const std::from_chars_result read = std::from_chars(text.data() + begin, text.data() + slash, number);
+  return read.ec == std::errc{} ? std::optional<int>(number) : std::nullopt;
+}
+
+// One step of training was finished and no more: its bar says 1, or a single line of a step 0 or 1 was printed.
+bool one_step_is_done(const std::vector<std::string>& lines) {
+  int step_lines = 0;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const std::string text = lower(*line);
+    if (const std::optional<int> count = bar_count(text)) return *count == 1;
+    if (contains(text, "loss") && step_of({*line})) ++step_lines;
+  }
+  return step_lines == 1 && step_of(lines).value_or(2) <= 1;
+}
+
+bool is_of_a_step(Phase phase) {
+  return phase == Phase::unknown || phase == Phase::forward || phase == Phase::loss || phase == Phase::backward;
+}
+
 }  // namespace
 
 TextPhase phase_of(const TextMessage& message) {
@@ -169,6 +198,7 @@ TextPhase phase_of(const TextMessage& message) {
   found.after_training = std::any_of(message.before.begin(), message.before.end(), tells_of_training);
   if (found.after_training && found.phase == Phase::load) found.phase = Phase::next_model;
   found.step = step_of(message.before);
+  if (is_of_a_step(found.phase) && one_step_is_done(message.before)) found.phase = Phase::second_step;
   return found;
 }
 

@@ -152,6 +152,10 @@ std::vector<Section> log_finding_sections(const Finding& finding, size_t most_ch
   if (!finding.because.empty()) {
     sections.push_back(joined({.text = say(Phrase{.key = "text.because"}.with("because", finding.because), language)}));
   }
+  for (const FindingEvidence& evidence : finding.evidence) {
+    const bool is_said = evidence.text.key == "log.message";  // the report's head quotes it
+    if (!is_said) sections.push_back(joined({.text = "- " + say(evidence.text, language)}));
+  }
   if (!finding.surer.empty()) {
     sections.push_back(joined({.text = say(Phrase{.key = "text.surer"}.with("surer", finding.surer), language)}));
   }

@@ -245,5 +245,52 @@ TEST(Rules, EachFailureHasAFindingWithAChange) {
   }
 }
 
+// ---- what was pasted beside the message
+// ------------------------------------------------------------------------------
+
+std::vector<std::string> evidence_keys(const Case& given) {
+  std::vector<std::string> keys;
+  for (const Cause& cause : causes()) {
+    for (const Finding& finding : cause.find({.run = nullptr, .text = &given.facts})) {
+      for (const FindingEvidence& evidence : finding.evidence) keys.push_back(evidence.text.key);
+    }
+  }
+  return keys;
+}
+
+bool has_key(const std::vector<std::string>& keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+TEST(Listings, WhoHoldsTheCard) {
+  const auto given = facts_of({oom("20.00 MiB", "16.00 GiB", "1.00 GiB", "5.00 MiB", "1.10 GiB") +
+                               "| NVIDIA-SMI 500.10    Driver Version: 500.10 |\n"
+                               "|   0  Some Card           On   | 00000000:01:00.0 Off |   0 |\n"
+                               "| N/A   40C    P0    50W / 300W |  16000MiB / 16384MiB |      0%      Default |\n"
+                               "|    0   N/A  N/A      4321      C   python                          14000MiB |\n"});
+  const std::vector<std::string> keys = evidence_keys(*given);
+  EXPECT_TRUE(has_key(keys, "log.listed-card"));
+  EXPECT_TRUE(has_key(keys, "log.listed-process"));
+}
+
+TEST(Listings, HowLargeSharedMemoryIs) {
+  const auto given = facts_of(
+      {"ERROR: Unexpected bus error encountered in worker.\nshm              64M   64M     0 100% /dev/shm\n"});
+  EXPECT_TRUE(has_key(evidence_keys(*given), "log.listed-shm"));
+}
+
+TEST(Growth, ThreeFailuresWithMoreEachTime) {
+  std::string log;
+  for (const char* allocated : {"8.00 GiB", "10.00 GiB", "13.00 GiB"})
+    log += oom("2.00 GiB", "16.00 GiB", allocated, "30.00 MiB", "14.50 GiB");
+  EXPECT_EQ(facts_of({log})->facts.allocated_over_time.size(), 3U);
+}
+
+TEST(PhaseByProgress, TheSecondStep) {
+  const auto given = facts_of({"  1%|1         | 1/100 [00:03<05:00,  3.00s/it, loss=2.5]\n" +
+                               oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")});
+  EXPECT_EQ(given->facts.phase, Phase::second_step);
+}
+
 }  // namespace
 }  // namespace oomscope

@@ -21,6 +21,7 @@ enum class Phase : uint8_t {
   saving,         // a checkpoint is gathered or written
   resume,         // a checkpoint is loaded
   next_model,     // another model is made while the first lives
+  second_step,    // of a log: one step went through, so the optimizer's state is there by now
 };
 
 [[nodiscard]] constexpr std::string_view name_of(Phase phase) {
@@ -39,6 +40,7 @@ enum class Phase : uint8_t {
     case Phase::saving: return "saving";
     case Phase::resume: return "resume";
     case Phase::next_model: return "next model";
+    case Phase::second_step: return "second step";
   }
   return "unknown";
 }

@@ -68,6 +68,7 @@ enum class Family : uint8_t {
   collective,  // time-outs and broken connections between ranks
   disk,
   by_hand,  // ended on purpose: signals, time limits
+  program,  // an error of the program itself: imports, shapes
   note,     // no failure: figures printed beside
 };
 

@@ -25,6 +25,7 @@ std::vector<Finding> find_log_capacity(const CaseFacts& facts) {
     add_changes(text, {list.front(), "allocator-setting"}, finding);
   }
   for (std::string_view remedy : list) add_changes(text, {remedy}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

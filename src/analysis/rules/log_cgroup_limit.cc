@@ -14,6 +14,7 @@ std::vector<Finding> find_log_cgroup_limit(const CaseFacts& facts) {
       text,
       {"raise-cgroup-limit", "fewer-workers", "less-prefetch", "no-pinning", "memory-mapped-data", "smaller-batch"},
       finding);
+  add_listed_host(text, finding);
   return {finding};
 }
 

@@ -8,6 +8,7 @@ std::vector<Finding> find_log_first_allocation(const CaseFacts& facts) {
   const TextFacts& text = *facts.text;
   Finding finding = log_finding(text, "card-full-before-start");
   add_changes(text, {"free-other-processes", "other-gpu", "share-card", "lazy-modules"}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

@@ -12,6 +12,7 @@ std::vector<Finding> find_log_fragmentation(const CaseFacts& facts) {
   const std::vector<std::string_view> list = remedies_of_phase(text);
   add_changes(text, {"allocator-setting", "static-shapes", list.front(), "reuse-buffers"}, finding);
   for (std::string_view remedy : list) add_changes(text, {remedy}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

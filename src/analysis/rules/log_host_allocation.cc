@@ -45,6 +45,7 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   if (text.card.tried.value_or(0) >= kOneHugeTensor)
     add_changes(text, {"smaller-input", "process-in-chunks", "more-host-memory"}, finding);
   add_changes(text, {"smaller-batch", "more-host-memory", "fewer-workers", "memory-mapped-data"}, finding);
+  add_listed_host(text, finding);
   return {finding};
 }
 

@@ -20,6 +20,7 @@ std::vector<Finding> find_log_host_killed(const CaseFacts& facts) {
   add_changes(text, {"more-host-memory", "fewer-workers", "less-prefetch", "smaller-batch", "memory-mapped-data"},
               finding);
   if (text.around.is_container || text.around.is_slurm) add_changes(text, {"raise-cgroup-limit"}, finding);
+  add_listed_host(text, finding);
   return {finding};
 }
 

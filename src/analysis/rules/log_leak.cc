@@ -11,7 +11,8 @@ std::vector<Finding> find_log_leak(const CaseFacts& facts) {
                   {size_value("first", static_cast<int64_t>(text.allocated_over_time.front())),
                    size_value("last", static_cast<int64_t>(text.allocated_over_time.back())),
                    {.name = "count", .text = std::to_string(text.allocated_over_time.size()), .phrases = {}}});
-  finding.confidence = Confidence::medium;
+  constexpr size_t kTelling = 4;
+  finding.confidence = text.allocated_over_time.size() < kTelling ? Confidence::low : Confidence::medium;
   finding.bytes = static_cast<int64_t>(text.allocated_over_time.back() - text.allocated_over_time.front());
   add_changes(text, {"loss-item", "detach", "delete-references"}, finding);
   return {finding};

@@ -17,6 +17,7 @@ std::vector<Finding> find_log_library(const CaseFacts& facts) {
   if (id.starts_with("bitsandbytes"))
     add_changes(text, {"smaller-batch", "match-versions", "lighter-optimizer"}, finding);
   add_changes(text, {"smaller-batch", "lower-limit", "other-gpu"}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

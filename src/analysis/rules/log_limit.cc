@@ -14,6 +14,7 @@ std::vector<Finding> find_log_limit(const CaseFacts& facts) {
   add_changes(text, {"raise-fraction"}, finding);
   if (fits_in_pieces) add_changes(text, {"allocator-setting"}, finding);
   for (std::string_view remedy : remedies_of_phase(text)) add_changes(text, {remedy}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

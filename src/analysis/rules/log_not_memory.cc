@@ -16,12 +16,14 @@ std::vector<Finding> find_log_not_memory(const CaseFacts& facts) {
   if (text.failure->family == Family::collective) key = "not-memory-collective";
   if (text.failure->family == Family::disk) key = "not-memory-disk";
   if (text.failure->family == Family::by_hand) key = "not-memory-by-hand";
-  if (id == "worker.crashed" || id == "process.crashed") key = "not-memory-crash";
+  if (text.failure->family == Family::program) key = "not-memory-program";
+  if (id == "worker.crashed" || id == "worker.signal" || id == "process.crashed") key = "not-memory-crash";
   Finding finding = log_finding(text, key, {what});
   finding.id = "not-memory";
   if (text.failure->family == Family::disk) add_changes(text, {"check-disk", "sharded-saving"}, finding);
   if (is_index || id == "cuda.oom-huge") add_changes(text, {"check-indices", "check-launch", "check-data"}, finding);
   if (key == "not-memory-device") add_changes(text, {"check-launch", "match-versions", "check-indices"}, finding);
+  if (text.failure->family == Family::program) add_changes(text, {"match-versions", "check-data"}, finding);
   if (key == "not-memory-crash") add_changes(text, {"check-data", "match-versions"}, finding);
   return {finding};
 }

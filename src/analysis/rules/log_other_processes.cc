@@ -16,7 +16,10 @@ std::vector<Finding> find_log_other_processes(const CaseFacts& facts) {
                                 {size_value("tried", text.card.tried), size_value("others", text.card.foreign()),
                                  size_value("reserved", text.card.reserved), size_value("total", text.card.total)});
   finding.id = "other-memory-on-card";
-  add_changes(text, {"free-other-processes", "other-gpu", "share-card", "lower-limit", "smaller-batch"}, finding);
+  add_changes(text, {"free-other-processes", "other-gpu"}, finding);
+  if (!is_listed) add_changes(text, {"smaller-batch"}, finding);  // what nobody lists may be this process's own
+  add_changes(text, {"share-card", "lower-limit", "smaller-batch"}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

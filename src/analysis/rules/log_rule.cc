@@ -1,6 +1,7 @@
 #include "analysis/rules/log_rule.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/bytes_text.h"
 #include "remedies/remedy.h"
@@ -30,6 +31,7 @@ std::string oldest_release(std::string_view vintage) {
 std::vector<std::string_view> base_remedies(Phase phase) {
   switch (phase) {
     case Phase::optimizer_step: return {"lighter-optimizer", "fused-optimizer", "sharding", "offload", "smaller-batch"};
+    case Phase::second_step: return {"smaller-batch", "lighter-optimizer", "sharding", "offload", "checkpointing"};
     case Phase::evaluation: return {"no-grad", "smaller-batch", "results-to-cpu"};
     case Phase::saving: return {"sharded-saving", "copy-on-cpu"};
     case Phase::resume: return {"load-on-cpu", "delete-references"};
@@ -42,7 +44,8 @@ std::vector<std::string_view> base_remedies(Phase phase) {
     case Phase::unknown:
     case Phase::data_loading:
     case Phase::forward:
-    case Phase::backward: return {"smaller-batch", "checkpointing", "mixed-precision", "gradient-accumulation"};
+    case Phase::backward:
+      return {"smaller-batch", "smaller-input", "mixed-precision", "checkpointing", "gradient-accumulation"};
   }
   return {"smaller-batch"};
 }
@@ -57,6 +60,25 @@ std::optional<int> compute_capability_of(const TextFacts& facts) {
     if (each && (!least || *each < *least)) least = each;
   }
   return least;
+}
+
+std::string size_text(double bytes) { return format_bytes(static_cast<int64_t>(bytes)); }
+
+void add_evidence(Phrase text, double bytes, Finding& finding) {
+  finding.evidence.push_back(FindingEvidence{.text = std::move(text),
+                                             .event = std::nullopt,
+                                             .site = {},
+                                             .bytes = static_cast<int64_t>(bytes),
+                                             .log_line = std::nullopt});
+}
+
+// The card of the message in the listing; without an index there, the only card.
+const ListedGpu* listed_card(const TextFacts& facts) {
+  const std::vector<ListedGpu>& gpus = facts.around.gpus;
+  if (facts.failure == nullptr || !facts.failure->gpu) return gpus.size() == 1 ? &gpus.front() : nullptr;
+  const auto found =
+      std::find_if(gpus.begin(), gpus.end(), [&](const ListedGpu& gpu) { return gpu.index == *facts.failure->gpu; });
+  return found == gpus.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -93,6 +115,47 @@ Finding log_finding(const TextFacts& facts, std::string id, std::vector<PhraseVa
   refutes(names_max_split && facts.kind == Kind::gpu_oom_fragmentation, "max-split-cures");
   refutes(facts.phase == Phase::evaluation && facts.card.total.has_value(), "eval-saves-memory");
   return finding;
+}
+
+void add_listed_card(const TextFacts& facts, Finding& finding) {
+  constexpr size_t kMostProcesses = 3;
+  const ListedGpu* card = listed_card(facts);
+  if (card == nullptr) return;
+  add_evidence(Phrase{.key = "log.listed-card"}
+                   .with("gpu", std::to_string(card->index))
+                   .with("used", size_text(card->used_bytes))
+                   .with("total", size_text(card->total_bytes)),
+               card->used_bytes, finding);
+  std::vector<ListedProcess> processes;
+  std::copy_if(facts.around.gpu_processes.begin(), facts.around.gpu_processes.end(), std::back_inserter(processes),
+               [&](const ListedProcess& process) { return process.gpu == card->index; });
+  std::stable_sort(processes.begin(), processes.end(),
+                   [](const ListedProcess& a, const ListedProcess& b) { return a.used_bytes > b.used_bytes; });
+  for (size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i) {
+    add_evidence(Phrase{.key = "log.listed-process"}
+                     .with("pid", std::to_string(processes[i].pid))
+                     .with("name", processes[i].name)
+                     .with("used", size_text(processes[i].used_bytes)),
+                 processes[i].used_bytes, finding);
+  }
+}
+
+void add_listed_host(const TextFacts& facts, Finding& finding) {
+  const Surroundings& around = facts.around;
+  if (!around.host_total_bytes) return;
+  Phrase text = around.host_available_bytes
+                    ? Phrase{.key = "log.listed-host"}.with("available", size_text(*around.host_available_bytes))
+                    : Phrase{.key = "log.listed-host-total"};
+  add_evidence(std::move(text).with("total", size_text(*around.host_total_bytes)), *around.host_total_bytes, finding);
+}
+
+void add_listed_shm(const TextFacts& facts, Finding& finding) {
+  const Surroundings& around = facts.around;
+  if (!around.shm_total_bytes) return;
+  add_evidence(Phrase{.key = "log.listed-shm"}
+                   .with("used", size_text(around.shm_used_bytes.value_or(0)))
+                   .with("total", size_text(*around.shm_total_bytes)),
+               *around.shm_total_bytes, finding);
 }
 
 PhraseValue size_value(std::string name, const std::optional<int64_t>& bytes) {

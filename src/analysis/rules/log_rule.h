@@ -22,6 +22,11 @@ namespace oomscope {
 
 // {victim}, {held}, {limit} and {cgroup} of lines of the kernel and of listings of limits; empty where nothing says so.
 [[nodiscard]] std::vector<PhraseValue> victim_values(const TextFacts& facts);
+// What was pasted beside the message speaks for the finding as well: who holds the card, how much host memory there is,
+// how large /dev/shm is.
+void add_listed_card(const TextFacts& facts, Finding& finding);
+void add_listed_host(const TextFacts& facts, Finding& finding);
+void add_listed_shm(const TextFacts& facts, Finding& finding);
 
 // What the remedies are asked about.
 [[nodiscard]] Circumstances circumstances_of(const TextFacts& facts);

@@ -1,23 +1,46 @@
-// Several ranks of one job failed on the same card.
+// Several ranks of one job use the same card: each failed there, or the message lists processes that are alike.
 #include "analysis/rules/log_rules.h"
 
 namespace oomscope {
+namespace {
 
-std::vector<Finding> find_log_share_card(const CaseFacts& facts) {
-  if (facts.text == nullptr) return {};
-  const TextFacts& text = *facts.text;
+// Ranks that failed on the card of the first one for memory that others hold.
+int ranks_on_one_card(const TextFacts& text, const TextMessage*& first) {
   int same = 0;
-  const TextMessage* first = nullptr;
   for (const RankFailure& each : text.ranks) {
     if (each.message->family != Family::allocator || !each.message->gpu || !each.rank) continue;
     if (first == nullptr) first = each.message;
     const bool is_foreign = each.kind == Kind::gpu_oom_other_process;
     same += is_foreign && each.message->gpu == first->gpu ? 1 : 0;
   }
-  if (same < 2) return {};
-  Finding finding = log_finding(text, "ranks-share-card",
-                                {{.name = "ranks", .text = std::to_string(same), .phrases = {}},
-                                 {.name = "gpu", .text = std::to_string(*first->gpu), .phrases = {}}});
+  return same;
+}
+
+// Processes beside this one that hold the same to 2 %: contexts of the other ranks, mostly. 0: they differ.
+size_t alike_processes(const CardFigures& card) {
+  constexpr size_t kFewest = 2;
+  if (card.others.size() < kFewest) return 0;
+  const auto [least, most] = std::minmax_element(card.others.begin(), card.others.end());
+  return *most - *least <= *most / 50 ? card.others.size() : 0;
+}
+
+}  // namespace
+
+std::vector<Finding> find_log_share_card(const CaseFacts& facts) {
+  if (facts.text == nullptr) return {};
+  const TextFacts& text = *facts.text;
+  const TextMessage* first = nullptr;
+  const int ranks = ranks_on_one_card(text, first);
+  const size_t alike = alike_processes(text.card);
+  if (ranks < 2 && alike == 0) return {};
+  const std::optional<int> gpu = ranks >= 2 ? first->gpu : text.failure->gpu;
+  const PhraseValue card{.name = "gpu", .text = gpu ? std::to_string(*gpu) : "?", .phrases = {}};
+  const PhraseValue count{
+      .name = "ranks", .text = ranks >= 2 ? std::to_string(ranks) : std::to_string(alike), .phrases = {}};
+  Finding finding =
+      ranks >= 2 ? log_finding(text, "ranks-share-card", {count, card})
+                 : log_finding(text, "ranks-contexts", {count, card, size_value("each", text.card.others.front())});
+  finding.id = "ranks-share-card";
   finding.confidence = Confidence::medium;
   add_changes(text, {"share-card", "load-on-cpu"}, finding);
   return {finding};

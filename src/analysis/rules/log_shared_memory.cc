@@ -8,6 +8,7 @@ std::vector<Finding> find_log_shared_memory(const CaseFacts& facts) {
   const TextFacts& text = *facts.text;
   Finding finding = log_finding(text, "shared-memory");
   add_changes(text, {"larger-shm", "fewer-workers", "less-prefetch", "sharing-strategy"}, finding);
+  add_listed_shm(text, finding);
   return {finding};
 }
 

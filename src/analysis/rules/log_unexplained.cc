@@ -33,6 +33,7 @@ std::vector<Finding> find_log_unexplained(const CaseFacts& facts) {
     for (std::string_view remedy : list) add_changes(text, {remedy}, finding);
   }
   add_changes(text, {"report-more"}, finding);
+  add_listed_card(text, finding);
   return {finding};
 }
 

@@ -8,6 +8,7 @@ std::vector<Finding> find_log_windows_commit(const CaseFacts& facts) {
   const TextFacts& text = *facts.text;
   Finding finding = log_finding(text, "windows-commit");
   add_changes(text, {"raise-page-file", "fewer-workers", "more-host-memory"}, finding);
+  add_listed_host(text, finding);
   return {finding};
 }
 

@@ -11,7 +11,8 @@
 namespace oomscope {
 namespace {
 
-constexpr std::string_view kSize = R"(-?\d[\d,]*(?:\.\d+)?(?:[KMGTPEkmg]i?B|[Bb]ytes?|[KMGT]|B)?)";
+// "15.75GiB", "1,024bytes", numpy's "926.GiB".
+constexpr std::string_view kSize = R"((?:\d+\.[KMGTPE]iB|-?\d[\d,]*(?:\.\d+)?(?:[KMGTPEkmg]i?B|[Bb]ytes?|[KMGT]|B)?))";
 // With the blanks of a line; a letter alone is a unit where the word ends.
 constexpr std::string_view kSizeInLine = R"(-?\d[\d,]*(?:\.\d+)?(?i: ?(?:[KMGTPE]i?B|bytes?|[KMGT]|B)\b)?)";
 constexpr size_t kLongestExcerpt = 400;
@@ -137,7 +138,9 @@ std::string_view allocator_region(std::string_view text) {
   constexpr std::string_view kEnd = "unallocated";
   if (text.starts_with("(GPU") || text.starts_with("(NPU"))
     return text.substr(0, std::min(text.find(')'), kLongestCut) + 1);
-  if (!text.starts_with(".GPU") && !text.starts_with("GPU")) return text.substr(0, 0);
+  if (text.starts_with("totalcapacity;")) return text.substr(0, std::min(text.find(')'), kLongestCut) + 1);
+  const bool has_sentences = text.starts_with(".GPU") || text.starts_with("GPU") || text.starts_with("ofwhich");
+  if (!has_sentences) return text.substr(0, 0);
   std::string_view region = text.substr(0, kLongest);
   region = region.substr(0, region.find("outofmemory.Tried"));
   const size_t end = region.find(kEnd);

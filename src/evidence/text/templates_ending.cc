@@ -25,6 +25,13 @@ const std::vector<Template> kTemplates = {
      .strength = 5,
      .triggers = "constraint_memcg",
      .pattern = R"(oom-kill : constraint=CONSTRAINT_MEMCG (?:.{0,400}?oom_memcg=(?P<what>[^,]{0,300}))?)"},
+    {.id = "kernel.limit",
+     .vintage = "cgroup v1, kernels before 5.0",
+     .family = Family::cgroup,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 5,
+     .triggers = "as a result of limit",
+     .pattern = R"(killed as a result of limit of)"},
     {.id = "kernel.constraint",
      .family = Family::kernel,
      .kind = Kind::host_oom_killed,
@@ -51,6 +58,20 @@ const std::vector<Template> kTemplates = {
      .strength = 3,
      .triggers = "invoked oom-killer",
      .pattern = R"(invoked oom-killer)",
+     .also = {Kind::cgroup_or_slurm_limit}},
+    {.id = "systemd.oom-kill",
+     .family = Family::kernel,
+     .kind = Kind::host_oom_killed,
+     .strength = 5,
+     .triggers = "result 'oom-kill'|killed by the oom killer|system oom encountered",
+     .pattern = R"(Failed with result 'oom-kill'|killed by the OOM killer|System OOM encountered)",
+     .also = {Kind::cgroup_or_slurm_limit}},
+    {.id = "compiler.killed",
+     .family = Family::ended,
+     .kind = Kind::host_oom_killed,
+     .strength = 4,
+     .triggers = "killed signal terminated|due to signal 9",
+     .pattern = R"(Killed signal terminated program|died due to signal 9)",
      .also = {Kind::cgroup_or_slurm_limit}},
     {.id = "kernel.usage",
      .family = Family::note,
@@ -87,6 +108,13 @@ const std::vector<Template> kTemplates = {
      .strength = 5,
      .triggers = "out of memory",
      .pattern = R"(srun : error : [\w.,\[\]-]{1,100} : tasks? [\d,-]+ : Out Of Memory)"},
+    {.id = "slurm.killed",
+     .family = Family::ended,
+     .kind = Kind::host_oom_killed,
+     .strength = 3,
+     .triggers = "srun: error",
+     .pattern = R"(srun : error : [\w.,\[\]-]{1,100} : tasks? [\d,-]+ : Killed)",
+     .also = {Kind::cgroup_or_slurm_limit, Kind::not_memory}},
     {.id = "slurm.state",
      .family = Family::cgroup,
      .kind = Kind::cgroup_or_slurm_limit,
@@ -104,11 +132,21 @@ const std::vector<Template> kTemplates = {
      .family = Family::cgroup,
      .kind = Kind::cgroup_or_slurm_limit,
      .strength = 5,
-     .triggers = "term_memlimit|exceeded limit|exceeds limit|memory limits",
-     .pattern = R"(TERM_MEMLIMIT|job killed : (?:v?mem|rss) [\w.]+ exceeded limit|)"
-                R"(job \d+[\w.]* exceeds? limit(?: \w+)?mem|)"
-                R"(beyond (?:the )?(?:physical|virtual) memory limits|exceeding memory limits)"},
+     .triggers = "term_memlimit|exceeded limit|exceeds limit|memory limits|exceeds job hard limit|over memory limit|"
+                 "exceeded request_memory|memory quota|instance type with more memory",
+     .pattern =
+         R"(TERM_MEMLIMIT|job killed : (?:v?mem|rss) [\w.]+ exceeded limit|)"
+         R"(job \d+[\w.]* exceeds? limit(?: \w+)?mem|)"
+         R"(beyond (?:the )?(?:physical|virtual) memory limits|exceeding memory limits|)"
+         R"(exceeds job hard limit "?(?:h_vmem|h_rss|s_vmem)|gone over memory limit|usage exceeded request_memory|)"
+         R"(Memory quota (?:vastly )?exceeded|use an instance type with more memory)"},
     // ---- containers and pods ---------------------------------------------------------------------------------------
+    {.id = "cloud.limit",
+     .family = Family::cgroup,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 5,
+     .triggers = "memory limit of",
+     .pattern = R"(Memory limit of {limit} exceeded with {used} used)"},
     {.id = "pod.oomkilled",
      .family = Family::cgroup,
      .kind = Kind::cgroup_or_slurm_limit,
@@ -151,9 +189,11 @@ const std::vector<Template> kTemplates = {
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 3,
-     .triggers = "exitcode|return code|sigkill|exit code|code -9",
+     .triggers = "exitcode|return code|sigkill|exit code|code -9|status -9|exited on signal|signal: 9|"
+                 "killed (signal|signal: killed",
      .pattern = R"((?:exitcode|exit code|return ?code|code)[:= ]*-9\b|Signals\.SIGKILL|Signal 9 \(SIGKILL\)|)"
-                R"((?:with |by |was sent )?signal (?:9: ?)?SIGKILL|was sent SIGKILL)",
+                R"((?:with |by |was sent )?signal (?:9: ?)?SIGKILL|was sent SIGKILL|exit status -9\b|)"
+                R"(exited on signal 9\b|SIGNAL: 9\b|Killed \(signal 9\)|signal: 9, SIGKILL|\bsignal: killed\b)",
      .also = {Kind::cgroup_or_slurm_limit},
      .is_line = true},
     {.id = "launcher.bus-7",
@@ -183,10 +223,10 @@ const std::vector<Template> kTemplates = {
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 2,
-     .triggers = "killed",
+     .triggers = "killed|已杀死|已砍掉|強制終了|Убито|getötet|processus arrêté",
      .pattern =
-         R"(^\s*Killed\s*$|: line \d+:\s+\d+ Killed\s|^\[\d+\]\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
-         R"(^\s*已杀死\s*$)",
+         R"((?:^|(?:it/s|s/it)[^\]]{0,80}\])\s*Killed\s*$|: line \d+:\s+\d+ Killed\s|(?:^|\])\[\d+\]\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
+         R"((?:^|: \S+ \d+: \d+ |: \d+ ?\S+: \d+ )\s*(?:已杀死|已砍掉|強制終了|Убито|Getötet|Processus arrêté))",
      .also = {Kind::cgroup_or_slurm_limit, Kind::not_memory},
      .is_line = true},
     // ---- Ray
@@ -198,6 +238,20 @@ const std::vector<Template> kTemplates = {
      .triggers = "memory pressure|ray.exceptions.out|low on memory",
      .pattern =
          R"(killed due to memory pressure|ray\.exceptions\.OutOfMemoryError|due to the node running low on memory)"},
+    {.id = "ray.worker-died",
+     .family = Family::ended,
+     .kind = Kind::host_oom_killed,
+     .strength = 3,
+     .triggers = "by oom killer due to high",
+     .pattern = R"(killed by SIGKILL by OOM killer due to high memory usage)",
+     .also = {Kind::not_memory, Kind::cgroup_or_slurm_limit}},
+    {.id = "dask.nanny",
+     .family = Family::kernel,
+     .kind = Kind::host_oom_killed,
+     .strength = 4,
+     .triggers = "memory budget",
+     .pattern = R"([Ww]orker.{0,80}?exceeded \d+% memory budget)",
+     .also = {Kind::cgroup_or_slurm_limit}},
     {.id = "ray.usage",
      .family = Family::note,
      .kind = Kind::host_oom_killed,
@@ -218,9 +272,9 @@ const std::vector<Template> kTemplates = {
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 2,
-     .triggers = "have died|kernel crashed|kernel died|unknown reason",
+     .triggers = "have died|kernel crashed|kernel died|unknown reason|canceled future for",
      .pattern = R"(The kernel appears to have died|The Kernel crashed while executing code|)"
-                R"(Your session crashed for an unknown reason|)"
+                R"(Your session crashed for an unknown reason|Canceled future for execute_request|)"
                 R"(Kernel died (?:with exit code|unexpectedly|before replying))",
      .also = {Kind::not_memory, Kind::host_alloc_failed}},
     {.id = "notebook.restarted",

@@ -28,13 +28,29 @@ const std::vector<Template> kTemplates = {
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 4,
-     .triggers = "cuda error|cuda runtime error|hip error|cuda failure",
-     .pattern = R"((?:(?:CUDA|HIP)(?: driver)? error ?: |cuda runtime error \(\d+\) ?: |Cuda failure (?:\d+ )?'))"
-                R"((?P<what>misaligned address|unspecified launch failure|invalid argument|invalid device function|)"
-                R"(no kernel image is available|invalid device ordinal|no CUDA-capable device|an illegal instruction|)"
-                R"(uncorrectable ECC error|all CUDA-capable devices are busy|invalid configuration argument|)"
-                R"(the launch timed out|peer access|unknown error|initialization error|driver shutting down|)"
-                R"(invalid resource handle|system not yet initialized|named symbol not found))"},
+     .triggers = "cuda error|cuda runtime error|hip error|cuda failure|thcudacheck",
+     .pattern =
+         R"((?:(?:CUDA|HIP)(?: driver)? error ?: |cuda runtime error \(\d+\) ?: |Cuda failure (?:\d+ )?'|)"
+         R"(THCudaCheck FAIL file=[^=]{0,200} line=\d+ error=\d+ : ))"
+         R"((?P<what>misaligned address|unspecified launch failure|invalid argument|invalid device function|)"
+         R"(no kernel image is available|invalid device ordinal|no CUDA-capable device|an illegal instruction|)"
+         R"(uncorrectable ECC error|all CUDA-capable devices are busy|invalid configuration argument|)"
+         R"(the launch timed out|peer access|unknown error|initialization error|driver shutting down|)"
+         R"(invalid resource handle|system not yet initialized|named symbol not found|)"
+         R"(CUDA-capable device\(s\) is/are busy or unavailable|device kernel image is invalid|invalid device symbol|)"
+         R"(invalid device context|OS call failed|too many resources requested for launch|operation not (?:permitted|supported)|)"
+         R"(operation failed due to a previous error|operation would make the legacy stream|forward compatibility was attempted|)"
+         R"(hardware stack error|invalid program counter|device not ready|CUDA driver is a stub library|)"
+         R"(the provided PTX was compiled|system has unsupported display driver|an attempt was made to|)"
+         R"(invalid pitch argument|unrecognized error code|context is destroyed|mapping of buffer object failed))"},
+    {.id = "gpu.fault",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "memory access fault by|hsa_status_error_|error_device_lost",
+     .pattern =
+         R"((?P<what>Memory access fault by GPU|HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY_APERTURE_VIOLATION|ILLEGAL_INSTRUCTION)|)"
+         R"((?:UR_RESULT|PI)_ERROR_DEVICE_LOST))"},
     {.id = "gpu.library",
      .family = Family::device,
      .kind = Kind::not_memory,
@@ -43,7 +59,7 @@ const std::vector<Template> kTemplates = {
      .pattern =
          R"((?P<what>CU(?:BLAS|DNN|SOLVER)_STATUS_)"
          R"((?:EXECUTION_FAILED|INTERNAL_ERROR|INVALID_VALUE|ARCH_MISMATCH|MAPPING_ERROR|BAD_PARAM|NOT_SUPPORTED|)"
-         R"(VERSION_MISMATCH|LICENSE_ERROR|SUBLIBRARY_VERSION_MISMATCH)))",
+         R"(VERSION_MISMATCH|LICENSE_ERROR|SUBLIBRARY_VERSION_MISMATCH|SUBLIBRARY_LOADING_FAILED)))",
      .also = {Kind::gpu_lib_alloc_failed}},
     {.id = "gpu.driver-old",
      .family = Family::device,
@@ -61,32 +77,40 @@ const std::vector<Template> kTemplates = {
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 5,
-     .triggers = "out of resource",
-     .pattern = R"(out of resources? : (?P<what>shared memory|registers|threads|tensor memory))"},
+     .triggers = "out of resource|too much shared data",
+     .pattern =
+         R"(out of resources? : (?P<what>shared memory|registers|threads|tensor memory|triton_\w{1,80}?(?i:required))|)"
+         R"(uses too much shared data)"},
     {.id = "process.crashed",
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 2,
-     .triggers = "segmentation fault|sigsegv|exitcode|return code",
-     .pattern = R"((?P<what>Segmentation fault|SIGSEGV)|(?:exitcode|return code)[:= ]*-(?:11|6|4|8)\b)",
+     .triggers = "segmentation fault|sigsegv|exitcode|return code|0xc0000",
+     .pattern = R"((?P<what>Segmentation fault|SIGSEGV)|(?:exitcode|return code)[:= ]*-(?:11|6|4|8)\b|)"
+                R"((?:-1073741819|-1073740791)\b|0x[Cc]00000(?:05|fd|FD)\b|0x[Cc]0000409\b)",
      .is_line = true},
     // ---- ranks that wait for each other ----------------------------------------------------------------------------
     {.id = "collective.timeout",
      .family = Family::collective,
      .kind = Kind::not_memory,
      .strength = 3,
-     .triggers = "collective operation timeout|watchdog|timed out|socket timeout|store based barrier",
+     .triggers = "collective operation timeout|watchdog|timed out|socket timeout|store based barrier|"
+                 "seconds waiting for clients|wait timeout after|rendezvoustimeout",
      .pattern = R"(Watchdog caught collective operation time ?out|)"
                 R"((?:NCCL|collective|Gloo) operation timed? ?out|)"
                 R"(Timed out (?:initializing process group|waiting \d+ms for (?:recv|send) operation)|)"
-                R"(operations have failed or timed out|Socket Timeout|in store based barrier)"},
+                R"(operations have failed or timed out|Socket Timeout|in store based barrier|)"
+                R"(seconds waiting for clients|wait timeout after \d+|socket has timed out|RendezvousTimeout)"},
     {.id = "collective.error",
      .family = Family::collective,
      .kind = Kind::not_memory,
      .strength = 2,
-     .triggers = "nccl error|connection closed by peer|connection reset by peer",
-     .pattern = R"((?:NCCL Error \d+|NCCL error in).{0,300}?(?:unhandled (?:cuda|system) error|internal error|)"
-                R"(invalid usage|remote process exited)|Connection (?:closed|reset) by peer)"},
+     .triggers = "nccl error|connection closed by peer|connection reset by peer|communicator was aborted|"
+                 "address already in use|attaching to shared memory",
+     .pattern = R"((?:NCCL Error \d+|NCCL error(?: in| : )).{0,300}?(?:unhandled (?:cuda|system) error|internal error|)"
+                R"(invalid usage|remote process exited)|Connection (?:closed|reset) by peer|)"
+                R"(NCCL communicator was aborted|(?i:address already in use)|)"
+                R"(Error while attaching to shared memory segment)"},
     // ---- files
     // -----------------------------------------------------------------------------------------------------------
     {.id = "disk.stream",
@@ -105,6 +129,33 @@ const std::vector<Template> kTemplates = {
          R"(write\(\) : fd \d+ failed|Disk quota exceeded|\[Errno 5\] Input/output error|unexpected pos \d+ vs \d+)"},
     // ---- on purpose
     // ------------------------------------------------------------------------------------------------------
+    // ---- the program's own errors: nothing else in the log tells of an end ------------------------------------------
+    {.id = "program.import",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 1,
+     .triggers = "importerror|modulenotfounderror|cannot open shared object|winerror 126|winerror 127|winerror "
+                 "1114|winerror 182",
+     .pattern =
+         R"(^(?:ImportError|ModuleNotFoundError)\b.{0,400}|: cannot open shared object file|\[WinError (?:126|127|182|1114)\])",
+     .is_line = true},
+    {.id = "program.shapes",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 1,
+     .triggers = "cannot be multiplied|must match the size|sizes of tensors must|on the same device, but|size mismatch "
+                 "for|no operator found for",
+     .pattern = R"(shapes cannot be multiplied|must match the size of tensor|Sizes of tensors must match|)"
+                R"(tensors to be on the same device, but|size mismatch for |No operator found for )",
+     .is_line = true},
+    {.id = "program.threads",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 2,
+     .triggers = "pthread_create failed|start new thread|resource temporarily",
+     .pattern = R"(pthread_create failed|can't start new thread|Resource temporarily unavailable)",
+     .also = {Kind::host_alloc_failed},
+     .is_line = true},
     {.id = "ended.time-limit",
      .family = Family::by_hand,
      .kind = Kind::not_memory,
@@ -115,9 +166,11 @@ const std::vector<Template> kTemplates = {
      .family = Family::by_hand,
      .kind = Kind::not_memory,
      .strength = 4,
-     .triggers = "got signal|death signal|signals.sighup|signals.sigint|sighup",
-     .pattern = R"(got signal: ?(?:1|2|15)\b|Received (?:1|2|15) death signal|)"
-                R"(Signals\.SIG(?:HUP|INT)|Signal (?:1 \(SIGHUP\)|2 \(SIGINT\)))",
+     .triggers = "got signal|death signal|signals.sighup|signals.sigint|sighup|srun: error",
+     .pattern =
+         R"(got signal: ?(?:1|2|15)\b|Received (?:1|2|15) death signal|)"
+         R"(Signals\.SIG(?:HUP|INT)|Signal (?:1 \(SIGHUP\)|2 \(SIGINT\))|Received Signals\.SIGTERM death signal|)"
+         R"(srun: error: \S{1,100}: tasks? [\d,-]+: (?:Terminated|Hangup|Interrupt|User defined signal))",
      .is_line = true},
     {.id = "ended.keyboard",
      .family = Family::by_hand,

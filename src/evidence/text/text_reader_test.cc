@@ -176,6 +176,74 @@ const std::vector<Example> kExamples = {
     {"disk.write", "OSError: [Errno 122] Disk quota exceeded"},
     {"ended.time-limit", "*** JOB 5 ON n1 CANCELLED AT 2030-01-02T03:04:05 DUE TO TIME LIMIT ***"},
     {"ended.signal", "SignalException: Process 5 got signal: 1"},
+    {"cuda.error-code", "CUDA error 2 at kernels.cu:12: out of memory"},
+    {"cuda.init", "Unexpected error from cudaGetDeviceCount(). Error 2: out of memory"},
+    {"cuda.thrust", "what():  std::bad_alloc: cudaErrorMemoryAllocation: out of memory"},
+    {"caffe.check",
+     "[enforce fail at context.cu:3] error == cudaSuccess. 2 vs 0. Error at: context.cu:3: out of memory"},
+    {"hsa.resources", "HSA_STATUS_ERROR_OUT_OF_RESOURCES: the runtime failed"},
+    {"cuda.told", "Attempting to copy inputs to CPU due to CUDA OOM"},
+    {"ggml.device", "allocating 300.50 MiB on device 1: cudaMalloc failed: out of memory"},
+    {"ggml.buffer", "failed to allocate CUDA1 buffer of size 4096"},
+    {"ggml.runner", "llama runner process has terminated: cudaMalloc failed: out of memory"},
+    {"tensorrt.memory", "[E] Error Code 2: OutOfMemory (Requested size was 4096 bytes.)"},
+    {"tensorrt.amount", "Requested amount of GPU memory (4096 bytes) could not be allocated."},
+    {"faiss.memory",
+     "alloc fail type TemporaryMemoryBuffer dev 0 space Device size 4096 bytes (cudaMalloc error out of memory [2])"},
+    {"rocblas.alloc", "HIP error: HIPBLAS_STATUS_ALLOC_FAILED"},
+    {"tf.library", "InternalError: Blas GEMM launch failed : a.shape=(1, 2)"},
+    {"tf.bfc-warning",
+     "ran out of memory trying to allocate 3.00GiB with freed_by_count=0. The caller indicates that this is not a "
+     "failure"},
+    {"tf.async",
+     "cuMemAllocAsync failed to allocate 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n Reported by CUDA: Free "
+     "memory/Total memory: 100/9000"},
+    {"tf.context", "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY: out of memory; total memory reported: 9000"},
+    {"tf.copy", "InternalError: Dst tensor is not initialized."},
+    {"xla.hbm", "Ran out of memory in memory space hbm. Used 20.5G of 15.5G hbm."},
+    {"xla.reserve", "Attempting to reserve 4.5G at the bottom of memory. That was not possible. There are 3.5G free"},
+    {"mxnet.check", "Check failed: e == cudaSuccess || e == cudaErrorCudartUnloading CUDA: out of memory"},
+    {"onnx.arena",
+     "onnxruntime::BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer of size 4096"},
+    {"onnx.limit", "Available memory of 100 is smaller than requested bytes of 4096"},
+    {"directml.tensor", "Could not allocate tensor with 4096 bytes. There is not enough GPU video memory available!"},
+    {"vulkan.memory", "vk::Device::allocateMemory: ErrorOutOfDeviceMemory"},
+    {"ggml.backend", "failed to allocate Vulkan0 buffer of size 4096"},
+    {"metal.buffer",
+     "[metal::malloc] Attempting to allocate 4096 bytes which is greater than the maximum allowed buffer size of 2048 "
+     "bytes."},
+    {"metal.command", "(00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"},
+    {"mps.array", "MPSNDArray error: total bytes of NDArray > 2**32"},
+    {"habana.memory", "MODULE:PT_DEVMEM Allocation failed for size::4096"},
+    {"ascend.memory", "Failed to allocate memory. Possible Cause: Available memory is insufficient."},
+    {"mindspore.memory", "memory isn't enough and alloc failed, kernel name: k, alloc size: 4096B."},
+    {"cupy.old", "out of memory to allocate 4096 bytes (total 9000 bytes)"},
+    {"cpu.memalign", "posix_memalign(&data, gAlignment, nbytes) == 0. 12 vs 0"},
+    {"paddle.cpu", "Fail to alloc memory of 4096 size, error code is 12."},
+    {"ggml.host", "failed to allocate CPU buffer of size 4096"},
+    {"ollama.system", "model requires more system memory (5.5 GiB) than is available (3.5 GiB)"},
+    {"runtime.heap", "java.lang.OutOfMemoryError: Java heap space"},
+    {"compiler.memory", "cc1plus: out of memory allocating 4096 bytes after a total of 9000 bytes"},
+    {"ibv.memory", "Call to ibv_create_cq failed with error Cannot allocate memory"},
+    {"errno.12-plain", "worker: Cannot allocate memory"},
+    {"tf.pinned", "could not allocate pinned host memory of size: 4096"},
+    {"worker.signal", "ERROR: Unexpected segmentation fault encountered in worker."},
+    {"worker.pin", "RuntimeError: Pin memory thread exited unexpectedly"},
+    {"shm.nccl-extend", "Error: failed to extend /dev/shm/nccl-abc to 33 bytes"},
+    {"shm.nccl-call", "NCCL WARN Call to posix_fallocate failed : No space left on device"},
+    {"shm.storage", "It may be caused by insufficient shared storage space."},
+    {"ray.store", "ray.exceptions.ObjectStoreFullError: failed to put"},
+    {"kernel.limit", "Task in /docker/abc killed as a result of limit of /docker/abc"},
+    {"systemd.oom-kill", "job.service: Failed with result 'oom-kill'."},
+    {"compiler.killed", "c++: fatal error: Killed signal terminated program cc1plus"},
+    {"slurm.killed", "srun: error: node7: task 3: Killed"},
+    {"cloud.limit", "Memory limit of 512 MiB exceeded with 530 MiB used."},
+    {"ray.worker-died", "(1) The process is killed by SIGKILL by OOM killer due to high memory usage."},
+    {"dask.nanny", "Worker tcp://h:1 (pid=5) exceeded 95% memory budget. Restarting..."},
+    {"gpu.fault", "Memory access fault by GPU node-1 (Agent handle: 0x1)"},
+    {"program.import", "ImportError: no such thing"},
+    {"program.shapes", "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x2 and 3x4)"},
+    {"program.threads", "RuntimeError: can't start new thread"},
     {"ended.keyboard", "KeyboardInterrupt"},
 };
 
@@ -190,6 +258,35 @@ TEST(Templates, CompileAndEachHasAnExampleThatItMatches) {
        {gpu_templates(), other_backend_templates(), host_templates(), ending_templates(), not_memory_templates()}) {
     for (const Template& row : table) EXPECT_TRUE(with_example.contains(row.id)) << row.id << " has no example";
   }
+}
+
+TEST(Templates, FiguresOfTheNewerRows) {
+  EXPECT_EQ(figure(only("Unable to allocate 926. GiB for an array with shape (1, 2)"), Figure::tried), 926 * kGiB);
+  EXPECT_EQ(figure(only("failed to allocate CUDA1 buffer of size 4096\nGGML"), Figure::tried), 4096);
+  const TextMessage cut = only(
+      "Tried to allocate 5.00 MiB (GPU 2; 7.00 GiB total capacity; 6.00 GiB already allocated; 1.00 MiB free; 6.50 GiB "
+      "reserved in total by PyTorch)");
+  EXPECT_EQ(figure(cut, Figure::allocated), 6 * kGiB);
+  EXPECT_EQ(figure(cut, Figure::free), kMiB);
+  EXPECT_EQ(figure(cut, Figure::reserved), 6.5 * kGiB);
+}
+
+TEST(Templates, AKillAtTheEndOfAProgressBar) {
+  EXPECT_EQ(only("Loading shards:  50%|#####     | 1/2 [00:02<00:02,  1.50it/s]Killed\n").id, "shell.killed");
+  EXPECT_EQ(only("Loading shards:   0%|          | 0/2 [00:00<?, ?it/s][1]    77 killed     python t.py\n").id,
+            "shell.killed");
+}
+
+TEST(Templates, AShellsKillInOtherLanguages) {
+  EXPECT_EQ(only("run.sh: 行 30: 77 已杀死                  python t.py").id, "shell.killed");
+  EXPECT_EQ(only("run.sh: Zeile 3: 77 Getötet                 python t.py").id, "shell.killed");
+  EXPECT_EQ(only("已杀死").id, "shell.killed");
+}
+
+TEST(Templates, ThePageFileInOtherLanguages) {
+  EXPECT_EQ(only("Die Auslagerungsdatei ist zu klein").id, "windows.commit");
+  EXPECT_EQ(only("页面文件太小，无法完成操作。").id, "windows.commit");
+  EXPECT_EQ(only("Файл подкачки слишком мал").id, "windows.commit");
 }
 
 // ---- the allocator's message by vintage -----------------------------------------------------------------------------
