@@ -83,9 +83,7 @@ Phrase confidence_line(const TextFacts& facts) {
 
 Table balance_table(const TextFacts& facts, Language language) {
   Table table{.title = "",
-              .columns = {{.header = ""},
-                          {.header = "", .align = Align::right},
-                          {.header = "", .may_wrap = true}},
+              .columns = {{.header = ""}, {.header = "", .align = Align::right}, {.header = "", .may_wrap = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};

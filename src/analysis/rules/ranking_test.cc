@@ -130,10 +130,10 @@ TEST(Logits, AreNotAWideLayer) {
 
 TEST(Logits, AreTheHeadsOutputThatTheLossCopies) {
   Job in_loss;
-  in_loss.asks(kMove, 4 * kUnit).asks(linear(1), 2 * kUnit).asks(linear(2), 80 * kUnit);
+  in_loss.asks(kMove, 4 * kUnit).asks(linear(1), 3 * kUnit).asks(linear(2), 80 * kUnit);
   EXPECT_TRUE(is_found(in_loss.fails(kLoss, 80 * kUnit), "logits"));
   Job upcast;
-  upcast.asks(kMove, 4 * kUnit).asks(linear(1), 2 * kUnit).asks(linear(2), 80 * kUnit);
+  upcast.asks(kMove, 4 * kUnit).asks(linear(1), 3 * kUnit).asks(linear(2), 80 * kUnit);
   EXPECT_TRUE(is_found(upcast.fails(relu(3), 160 * kUnit), "logits"));
 }
 

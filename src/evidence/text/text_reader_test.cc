@@ -505,7 +505,8 @@ TEST(Surroundings, TheCardAndTheLoader) {
 }
 
 TEST(Messages, WordsAreShownAsPrinted) {
-  EXPECT_EQ(only("CUDA error: an illegal memory access was encountered").what, "an illegal memory access");
+  EXPECT_EQ(only("CUDA error: an illegal memory access was encountered").what,
+            "an illegal memory access was encountered");
 }
 
 // ---- tables
