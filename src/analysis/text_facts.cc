@@ -33,13 +33,15 @@ KindDecision decide_by_figures(const CardFigures& card) {
   const int64_t tried = card.tried.value_or(0);
   if (card.limit && card.reserved && (!card.total || *card.limit < *card.total) &&
       *card.reserved + tried > *card.limit) {
+    if (!card.allocated)
+      return {Kind::gpu_oom, {Kind::gpu_oom_capacity, Kind::gpu_oom_fragmentation}, Confidence::high};
     const bool is_capacity = *card.allocated + tried > *card.limit;
     return {Kind::gpu_oom, {is_capacity ? Kind::gpu_oom_capacity : Kind::gpu_oom_fragmentation}, Confidence::high};
   }
   if (card.has(Contradiction::request_above_total)) return {Kind::gpu_oom_capacity, {}, Confidence::high};
   if (card.has(Contradiction::allocated_above_total))
     return {Kind::gpu_oom_capacity, {Kind::gpu_oom}, Confidence::medium};
-  if (!card.total || !card.free || !card.reserved) {
+  if (!card.total || !card.free || !card.reserved || !card.allocated) {
     if (tried > kLargestCardBytes) return {Kind::gpu_oom_capacity, {}, Confidence::high};
     return {Kind::gpu_oom, {Kind::gpu_oom_capacity}, Confidence::low};
   }
@@ -249,7 +251,6 @@ void find_victim(std::span<const TextEvidence> logs, TextFacts& facts) {
 }
 
 // ---- the balance
-// -----------------------------------------------------------------------------------------------------
 
 void add_row(TextFacts& facts, const char* name, int64_t bytes, const char* source, bool is_outside = false) {
   facts.balance.push_back(BalanceRow{.name = {.key = std::string("text.row-") + name},
@@ -288,7 +289,6 @@ void fill_balance(TextFacts& facts) {
 }
 
 // ---- ranks
-// -----------------------------------------------------------------------------------------------------------
 
 std::optional<int> rank_in_name(std::string_view name) {
   const size_t slash = name.find_last_of('/');
@@ -342,7 +342,6 @@ void find_ranks(std::span<const TextEvidence> logs, TextFacts& facts) {
 }
 
 // ---- growth
-// ----------------------------------------------------------------------------------------------------------
 
 // Allocated bytes of later and later messages, and of figures that the program prints itself, where they never fall.
 void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
@@ -355,7 +354,7 @@ void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
     for (const TextMessage& message : log.messages) {
       const std::optional<double>& bytes = message.figures[Figure::allocated];
       const bool is_peak = message.family == Family::note && !message.what.empty();  // which cannot fall
-      if (!bytes || is_peak || (facts.failure != nullptr && message.rank != facts.failure->rank)) continue;
+      if (!whole_bytes(bytes) || is_peak || (facts.failure != nullptr && message.rank != facts.failure->rank)) continue;
       falls |= !values.empty() && *bytes < values.back();
       only_failures &= is_failure(message);
       if (values.empty() || *bytes > values.back()) values.push_back(*bytes);
@@ -391,7 +390,6 @@ void merge_surroundings(const Surroundings& from, Surroundings& to) {
 }
 
 // ---- caveats
-// -----------------------------------------------------------------------------------------------------------
 
 void add_caveat(TextFacts& facts, const char* code, std::vector<std::pair<std::string, std::string>> values = {}) {
   facts.caveats.push_back(Caveat{code, std::move(values), CaveatSource::recording});

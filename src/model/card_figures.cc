@@ -12,11 +12,6 @@ namespace {
 // No card and no machine of today has so much: such a figure is a counter that wrapped around.
 constexpr double kImpossibleBytes = 1e15;
 
-std::optional<int64_t> sane(const std::optional<double>& bytes) {
-  if (!bytes || *bytes < 0 || *bytes >= kImpossibleBytes) return std::nullopt;
-  return static_cast<int64_t>(*bytes);
-}
-
 bool is_impossible(const std::optional<double>& bytes) { return bytes && (*bytes < 0 || *bytes >= kImpossibleBytes); }
 
 // The listed process that is this one: where none is called "this process", that whose figure is what the allocator
@@ -27,7 +22,7 @@ int own_process(const TextMessage& message, int64_t reserved) {
   int found = -1;
   int64_t least = kLargestExcess + 1;
   for (size_t i = 0; i < message.processes.size(); ++i) {
-    const std::optional<int64_t> bytes = sane(message.processes[i].second);
+    const std::optional<int64_t> bytes = whole_bytes(message.processes[i].second);
     if (!bytes) continue;
     const int64_t excess = *bytes - reserved;
     if (excess < kSmallestContext || excess >= least) continue;
@@ -54,10 +49,16 @@ void find_contradictions(const TextMessage& message, CardFigures& card) {
       Contradiction::allocated_above_total);
   add(card.total && card.tried.value_or(0) > *card.total, Contradiction::request_above_total);
   const bool hides_limit = message.vintage == "2.1" || message.vintage == "2.2-2.8";
-  add(covers && !card.limit && hides_limit && *card.free >= *card.total / 10, Contradiction::fraction_omitted);
+  add(covers && !card.limit && hides_limit && card.total && *card.free >= *card.total / 10,
+      Contradiction::fraction_omitted);
 }
 
 }  // namespace
+
+std::optional<int64_t> whole_bytes(const std::optional<double>& printed) {
+  if (!printed || !(*printed >= 0 && *printed < kImpossibleBytes)) return std::nullopt;
+  return static_cast<int64_t>(*printed);
+}
 
 bool CardFigures::has(Contradiction each) const {
   return std::find(contradictions.begin(), contradictions.end(), each) != contradictions.end();
@@ -84,23 +85,23 @@ std::optional<int64_t> CardFigures::not_accounted() const {
 CardFigures reconcile_card(const TextMessage& message) {
   const PrintedFigures& printed = message.figures;
   CardFigures card;
-  card.tried = sane(printed[Figure::tried]);
-  card.total = sane(printed[Figure::total]);
-  card.free = sane(printed[Figure::free]);
-  card.allocated = sane(printed[Figure::allocated]);
-  card.limit = sane(printed[Figure::limit]);
-  card.reserved = sane(printed[Figure::reserved]);
-  card.unused = sane(printed[Figure::reserved_unallocated]);
-  if (const std::optional<int64_t> cached = sane(printed[Figure::cached])) card.unused = cached;
+  card.tried = whole_bytes(printed[Figure::tried]);
+  card.total = whole_bytes(printed[Figure::total]);
+  card.free = whole_bytes(printed[Figure::free]);
+  card.allocated = whole_bytes(printed[Figure::allocated]);
+  card.limit = whole_bytes(printed[Figure::limit]);
+  card.reserved = whole_bytes(printed[Figure::reserved]);
+  card.unused = whole_bytes(printed[Figure::reserved_unallocated]);
+  if (const std::optional<int64_t> cached = whole_bytes(printed[Figure::cached])) card.unused = cached;
   if (card.allocated && card.unused && !card.reserved) card.reserved = *card.allocated + *card.unused;
   if (card.allocated && card.reserved && !card.unused)
     card.unused = std::max<int64_t>(*card.reserved - *card.allocated, 0);
-  card.own = sane(printed[Figure::process_total]);
+  card.own = whole_bytes(printed[Figure::process_total]);
   if (card.own == 0) card.own.reset();
   const bool names_itself = printed[Figure::process_total].has_value();
   const int own = names_itself || !card.reserved ? -1 : own_process(message, *card.reserved);
   for (size_t i = 0; i < message.processes.size(); ++i) {
-    const std::optional<int64_t> bytes = sane(message.processes[i].second);
+    const std::optional<int64_t> bytes = whole_bytes(message.processes[i].second);
     if (!bytes) continue;
     if (static_cast<int>(i) == own) {
       card.own = bytes;

@@ -23,6 +23,9 @@ enum class Contradiction : uint8_t {
   fraction_omitted,       // much is free and torch 2.1 to 2.5 do not print a memory fraction
 };
 
+// A printed figure as bytes; empty where it is negative or so large that a counter wrapped around.
+[[nodiscard]] std::optional<int64_t> whole_bytes(const std::optional<double>& printed);
+
 struct CardFigures {
   std::optional<int64_t> tried;
   std::optional<int64_t> total;

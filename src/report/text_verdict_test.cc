@@ -41,6 +41,11 @@ TEST(KindByFigures, LittleSlackAboveASmallRequestLeavesItOpen) {
   EXPECT_EQ(open->facts.kind, Kind::gpu_oom);
   EXPECT_EQ(open->facts.also, (std::vector<Kind>{Kind::gpu_oom_capacity, Kind::gpu_oom_fragmentation}));
 }
+TEST(KindByFigures, ACounterThatWrappedDecidesNothing) {
+  const auto open = facts_of({oom("20.00 MiB", "10.76 GiB", "17179869183.99 GiB", "8.00 MiB", "9.60 GiB")});
+  EXPECT_EQ(open->facts.kind, Kind::gpu_oom);
+  EXPECT_EQ(open->facts.confidence, Confidence::low);
+}
 TEST(KindByFigures, OtherProcesses) {
   EXPECT_EQ(kind_of(oom("20.00 MiB", "16.00 GiB", "1.00 GiB", "5.00 MiB", "1.10 GiB")), Kind::gpu_oom_other_process);
 }
