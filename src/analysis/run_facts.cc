@@ -131,10 +131,7 @@ class FactFinder {
       PassRest& rest = out_.rests[pass];
       rest.bytes += allocation.requested;
       rest.blocks += 1;
-      if (!out_.traits(id).has(Trait::module_call)) {
-        if (out_.traits(id).role == StackRole::user) rest.outer_bytes += allocation.requested;
-        continue;
-      }
+      if (!out_.traits(id).has(Trait::module_call)) continue;
       rest.inner_bytes += allocation.requested;
       rest.keeps_head = rest.keeps_head || allocation.stack == structure().passes[pass].first_stack;
       const uint64_t key = (uint64_t{pass} << 32) | static_cast<uint32_t>(allocation.stack);
@@ -158,7 +155,7 @@ class FactFinder {
   // Did the pass leave more than a scalar or two?
   [[nodiscard]] bool left_much(uint32_t pass) const {
     constexpr int64_t kLittle = 64 << 10;
-    return out_.rests[pass].inner_bytes + out_.rests[pass].outer_bytes > kLittle;
+    return out_.rests[pass].inner_bytes > kLittle;
   }
 
   void find_growths() {

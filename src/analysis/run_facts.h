@@ -22,7 +22,6 @@ struct PassRest {
   int64_t blocks = 0;
   int64_t inner_bytes = 0;    // of them, born inside of modules
   uint32_t inner_stacks = 0;  // distinct stacks of those
-  int64_t outer_bytes = 0;    // and those that the program made of the results, behind them
   bool keeps_head = false;    // what its first operation made is among them: results come from the last
   uint32_t stacks = 0;        // distinct stacks of all requests of its forward
   int64_t kept_bytes = 0;     // live when its forward ended: the graph, if it has one

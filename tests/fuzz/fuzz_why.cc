@@ -17,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Result<Snapshot> snapshot = read_snapshot_bytes(bytes, "fuzz", options);
   if (!snapshot.has_value()) return 0;
   for (const int32_t device : devices_of(*snapshot)) {
+    if (static_cast<size_t>(device) >= snapshot->traces.size()) continue;  // as the commands give it: with all traces
     const auto begin = std::chrono::steady_clock::now();
     const Result<Diagnosis> diagnosis = diagnose(*snapshot, device, WhyOptions{});
     if (!diagnosis.has_value()) continue;
