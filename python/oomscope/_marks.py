@@ -1,0 +1,142 @@
+"""Where a job is: the step, found by torch's global optimizer hooks, and the phase that the user names.
+
+Each becomes a record_function scope named oomscope.step:N or oomscope.phase:NAME, which snapshots of torch 2.8 and
+newer carry. For older ones the same boundaries go into SNAPSHOT.marks.json (docs/formats/marks.md).
+"""
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from types import TracebackType
+from typing import Any, Callable
+
+from . import _torch
+
+MOST_MARKS = 100_000  # kept for a side file: at two a step, 50,000 steps
+
+
+class Progress:
+    """The process's one account of steps and phases. Steps count from 1: step N ends with the N-th call of step() of
+    the optimizer that was the first to step; what others do belongs to it."""
+
+    def __init__(self) -> None:
+        self.step = 1
+        self.phase: str | None = None
+        self.marks: deque[dict[str, Any]] = deque(maxlen=MOST_MARKS)
+        self.before_optimizer: list[Callable[[Any], None]] = []  # called with the optimizer
+        self.after_step: list[Callable[[Any, int], None]] = []  # called with the optimizer and the step that ended
+        self.paused = 0  # inside find_batch_size nothing counts
+        self._leader: int | None = None
+        self._scopes: dict[str, Any] = {}
+        self._started = False
+        self._lock = threading.RLock()
+
+    def start(self) -> None:
+        """Hooks every optimizer, once a process. Without torch, or before torch 2.0, steps stay unknown."""
+        with self._lock:
+            if self._started:
+                return
+            self._started = True
+        torch = _torch.torch_module()
+        hooks = getattr(getattr(torch, "optim", None), "optimizer", None)
+        if hooks is None or not hasattr(hooks, "register_optimizer_step_post_hook"):
+            return
+        hooks.register_optimizer_step_pre_hook(lambda optimizer, *_: self._before(optimizer))
+        hooks.register_optimizer_step_post_hook(lambda optimizer, *_: self._after(optimizer))
+        self._open("step", "oomscope.step:1")
+
+    def set_phase(self, name: str | None) -> None:
+        """The phase from now on; None ends it."""
+        with self._lock:
+            self._close("phase")
+            self.phase = name
+            if name is not None:
+                self._open("phase", "oomscope.phase:" + name)
+
+    def write_marks(self, snapshot: str, modules: list[dict[str, Any]] | None = None) -> None:
+        """SNAPSHOT.marks.json beside a snapshot that cannot carry marks itself, or for what only it can hold."""
+        with self._lock:
+            marks = list(self.marks)
+        document: dict[str, Any] = {"schema": "oomscope.marks/1", "marks": marks}
+        if modules:
+            document["modules"] = modules
+        with open(snapshot + ".marks.json", "w", encoding="utf-8") as file:
+            json.dump(document, file)
+
+    def _before(self, optimizer: Any) -> None:
+        if not self.paused:
+            _guarded(self.before_optimizer, optimizer)
+
+    def _after(self, optimizer: Any) -> None:
+        if self.paused:
+            return
+        with self._lock:
+            if self._leader is None:
+                self._leader = id(optimizer)
+            if self._leader != id(optimizer):
+                return
+            ended, self.step = self.step, self.step + 1
+            self._close("step")
+            self._open("step", f"oomscope.step:{self.step}")
+        _guarded(self.after_step, optimizer, ended)
+
+    def _open(self, kind: str, name: str) -> None:
+        self._note(name, "START")
+        torch = _torch.torch_module()
+        if torch is None:
+            return
+        scope = torch.autograd.profiler.record_function(name)
+        try:
+            scope.__enter__()
+            self._scopes[kind] = (scope, name, threading.get_ident())
+        except Exception:  # under a tracer that cannot take it: the side file still has the mark
+            pass
+
+    def _close(self, kind: str) -> None:
+        scope, name, thread = self._scopes.pop(kind, (None, None, None))
+        if name is not None:
+            self._note(name, "END")
+        if scope is not None and thread == threading.get_ident():
+            try:
+                scope.__exit__(None, None, None)
+            except Exception:  # as above
+                pass
+
+    def _note(self, name: str, stage: str) -> None:
+        self.marks.append({"name": name, "stage": stage, "device": 0, "time_us": time.time_ns() // 1000})
+
+
+def _guarded(callbacks: list[Callable[..., None]], *arguments: Any) -> None:
+    """Ours may fail; the user's step goes on."""
+    for callback in list(callbacks):
+        try:
+            callback(*arguments)
+        except Exception as error:
+            if callback in callbacks:
+                callbacks.remove(callback)
+            from ._program import say
+            say(f"oomscope: {getattr(callback, '__name__', 'a watcher')}: {error!r}: it is off from now on")
+
+
+progress = Progress()
+
+
+class mark:
+    """Names the phase of the job from here on: mark("validation"); mark(None) ends it. With `with`, the phase before
+    comes back afterwards. Epochs are phases too: mark("epoch 3"). Costs some microseconds; never raises.
+
+    Source: a record_function scope oomscope.phase:NAME, which `oomscope why` and `diff` read from the snapshot."""
+
+    def __init__(self, name: str | None) -> None:
+        progress.start()
+        self._before = progress.phase
+        progress.set_phase(None if name is None else str(name))
+
+    def __enter__(self) -> mark:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        progress.set_phase(self._before)
