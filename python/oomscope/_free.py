@@ -17,6 +17,7 @@ from typing import Any, Iterator
 from . import _torch
 
 DEEPEST = 12  # levels of containers between a tensor and a name
+MOST_OBJECTS = 500  # looked behind on each level
 MOST_SHOWN = 20
 
 
@@ -151,12 +152,10 @@ def _clear(result: Freed, watched: list[tuple[Any, str]], what: str, action: Any
 
 def _clear_traceback() -> None:
     for name in ("last_traceback", "last_value", "last_type", "last_exc"):
-        error = getattr(sys, name, None)
-        trace = getattr(error, "__traceback__", error if isinstance(error, types.TracebackType) else None)
-        if trace is not None:
+        stored = sys.__dict__.pop(name, None)
+        trace = stored.__traceback__ if isinstance(stored, BaseException) else stored
+        if isinstance(trace, types.TracebackType):
             traceback.clear_frames(trace)
-        if hasattr(sys, name):
-            delattr(sys, name)
 
 
 def _clear_notebook() -> None:
@@ -164,12 +163,15 @@ def _clear_notebook() -> None:
     if shell is None:
         return
     shell.user_ns.get("Out", {}).clear()
-    kept = [name for name in shell.user_ns if name in ("_", "__", "___") or (name[:1] == "_" and name[1:].isdigit())]
-    for name in kept:
-        shell.user_ns[name] = ""
+    for names in (shell.user_ns, shell.user_ns_hidden):
+        for name in [name for name in names if name in ("_", "__", "___") or (name[:1] == "_" and name[1:].isdigit())]:
+            names[name] = ""
     for name in ("_", "__", "___"):
         if hasattr(shell.displayhook, name):
             setattr(shell.displayhook, name, "")
+    last = getattr(shell, "last_execution_result", None)
+    if last is not None:
+        last.result = None
 
 
 def _release_cache() -> None:
@@ -239,7 +241,10 @@ def _holders(tensors: list[Any], own: tuple[Any, ...]) -> dict[int, list[str]]:
                     seen.add(id(referrer))
         del targets, by_id
         ours |= {id(above)} | {id(each) for each in above}
-        level = above
+        for _, tail, tensor in level if not above else []:  # nobody we know the name of
+            if not found[tensor] and tail:
+                found[tensor].append(tail.lstrip(" <"))
+        level = [each for each in above if not found[each[2]]][:MOST_OBJECTS]  # the nearest names are enough
         if not level:
             break
     _add_threads(tensors, found)
@@ -263,7 +268,7 @@ def _add_threads(tensors: list[Any], found: dict[int, list[str]]) -> None:
         walked: types.FrameType | None = frame
         while walked is not None:
             if not _is_own_frame(walked):
-                for each in gc.get_referents(walked):
+                for each in _locals_of(walked):
                     for held in _reach(each, wanted):
                         where = f"a local of {walked.f_code.co_name}()"
                         if ident != threading.get_ident():
@@ -271,6 +276,17 @@ def _add_threads(tensors: list[Any], found: dict[int, list[str]]) -> None:
                         if where not in found[held]:
                             found[held].append(where)
             walked = walked.f_back
+
+
+def _locals_of(frame: types.FrameType) -> list[Any]:
+    """The values, leaving nothing behind: before 3.13 a frame keeps the dictionary that f_locals made, and with it
+    its values. Where nobody else has that dictionary it is emptied again."""
+    names = frame.f_locals
+    values = list(names.values())
+    if sys.version_info < (3, 13) and names is not frame.f_globals and frame.f_code.co_flags & 1:
+        if sys.getrefcount(names) <= 3:  # the frame's, ours, the argument's
+            names.clear()
+    return values
 
 
 def _reach(value: Any, wanted: set[int]) -> list[int]:
@@ -303,12 +319,8 @@ def _root_name(referrer: Any, child: Any, tail: str) -> str | None:
         return f"a local of {referrer.f_code.co_name}() ({kept}){tail}"
     if isinstance(referrer, threading.Thread):
         return f"thread {referrer.name!r}{tail}"
-    if isinstance(referrer, types.FunctionType):
-        return f"function {referrer.__qualname__}{tail}"
     if type(referrer).__name__ == "_lru_cache_wrapper":
         return f"the cache of {getattr(referrer, '__qualname__', '?')}{tail}"
-    if isinstance(referrer, functools.partial):
-        return f"partial of {getattr(referrer.func, '__name__', '?')}{tail}"
     if isinstance(referrer, type):
         return f"class {referrer.__qualname__}{tail}"
     return None
@@ -318,13 +330,15 @@ def _step_text(parent: Any, child: Any) -> str:
     """How the parent names the child."""
     if isinstance(parent, dict):
         key = next((k for k, v in parent.items() if v is child), "?")
-        if isinstance(key, str) and key.startswith(("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")):
-            return f".{key}"
         return f"[{_short(key)}]"
     if isinstance(parent, (list, tuple)):
         return f"[{next((i for i, v in enumerate(parent) if v is child), '?')}]"
     if isinstance(parent, types.CellType):
         return " (closure)"
+    if isinstance(parent, types.FunctionType):
+        return f" < function {parent.__qualname__}"
+    if isinstance(parent, functools.partial):
+        return f" < partial of {getattr(parent.func, '__name__', '?')}"
     return f" < {type(parent).__name__}"
 
 

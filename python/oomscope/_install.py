@@ -76,7 +76,7 @@ class Watcher:
             snapshot = case / "oom.pickle"
             _torch.dump_snapshot(str(snapshot))
             if self.modules or not _torch.has_annotations():
-                progress.write_marks(str(snapshot), self.modules)
+                progress.write_marks(str(snapshot), self.modules)  # what the snapshot cannot carry
             context["snapshot"] = snapshot.name
             context["dump_seconds"] = round(time.monotonic() - began, 3)
             write_json(case / "context.json", context)
@@ -110,7 +110,7 @@ class Watcher:
             text = "\n" + _ranks.table(_ranks.gather(board, own, context["time"] - 60))
         if not self.verdict:
             return
-        code, answer, errors = run_program("why", str(case), seconds=WHY_SECONDS) if find_program() else (127, "", "")
+        code, answer, errors = run_program("why", str(case / "oom.pickle"), seconds=WHY_SECONDS) if find_program() else (127, "", "")
         head = answer.split("\n\n")[0].rstrip()
         if not head:
             head = errors.strip() or context["message"]
@@ -252,6 +252,7 @@ def install(folder: str | os.PathLike[str] | None = None, *, max_events: int = 1
             os.register_at_fork(after_in_child=_after_fork)
         _torch.when_cuda_starts(lambda: _quietly(_torch.attach_observer, watcher_observes))
     _torch.when_cuda_starts(lambda: _quietly(_torch.start_history, max_events, stacks))
+    _torch.when_cuda_starts(progress.announce)
     progress.start()
     watcher.start_ranks()
 

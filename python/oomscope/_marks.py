@@ -5,6 +5,7 @@ newer carry. For older ones the same boundaries go into SNAPSHOT.marks.json (doc
 """
 from __future__ import annotations
 
+import importlib
 import json
 import threading
 import time
@@ -29,20 +30,19 @@ class Progress:
         self.after_step: list[Callable[[Any, int], None]] = []  # called with the optimizer and the step that ended
         self.paused = 0  # inside find_batch_size nothing counts
         self._leader: int | None = None
-        self._scopes: dict[str, Any] = {}
+        self._scopes: dict[str, tuple[Any, str, int]] = {}  # by kind: scope, name, thread
         self._started = False
         self._lock = threading.RLock()
 
     def start(self) -> None:
-        """Hooks every optimizer, once a process. Without torch, or before torch 2.0, steps stay unknown."""
+        """Hooks every optimizer, once a process. Without torch there are no steps."""
         with self._lock:
             if self._started:
                 return
             self._started = True
-        torch = _torch.torch_module()
-        hooks = getattr(getattr(torch, "optim", None), "optimizer", None)
-        if hooks is None or not hasattr(hooks, "register_optimizer_step_post_hook"):
+        if _torch.torch_module() is None:
             return
+        hooks = importlib.import_module("torch.optim.optimizer")  # torch.optim hides its name
         hooks.register_optimizer_step_pre_hook(lambda optimizer, *_: self._before(optimizer))
         hooks.register_optimizer_step_post_hook(lambda optimizer, *_: self._after(optimizer))
         self._open("step", "oomscope.step:1")
@@ -55,10 +55,17 @@ class Progress:
             if name is not None:
                 self._open("phase", "oomscope.phase:" + name)
 
+    def announce(self) -> None:
+        """Opens the scopes anew: those from before the history began are in no snapshot."""
+        with self._lock:
+            for kind, (_, name, _) in list(self._scopes.items()):
+                self._leave(kind)
+                self._enter(kind, name)
+
     def write_marks(self, snapshot: str, modules: list[dict[str, Any]] | None = None) -> None:
         """SNAPSHOT.marks.json beside a snapshot that cannot carry marks itself, or for what only it can hold."""
         with self._lock:
-            marks = list(self.marks)
+            marks = [] if _torch.has_annotations() else list(self.marks)
         document: dict[str, Any] = {"schema": "oomscope.marks/1", "marks": marks}
         if modules:
             document["modules"] = modules
@@ -84,25 +91,32 @@ class Progress:
 
     def _open(self, kind: str, name: str) -> None:
         self._note(name, "START")
-        torch = _torch.torch_module()
-        if torch is None:
-            return
-        scope = torch.autograd.profiler.record_function(name)
-        try:
-            scope.__enter__()
-            self._scopes[kind] = (scope, name, threading.get_ident())
-        except Exception:  # under a tracer that cannot take it: the side file still has the mark
-            pass
+        self._enter(kind, name)
 
     def _close(self, kind: str) -> None:
-        scope, name, thread = self._scopes.pop(kind, (None, None, None))
+        name = self._leave(kind)
         if name is not None:
             self._note(name, "END")
+
+    def _enter(self, kind: str, name: str) -> None:
+        torch = _torch.torch_module()
+        scope = None
+        if torch is not None:
+            try:
+                scope = torch.autograd.profiler.record_function(name)
+                scope.__enter__()
+            except Exception:  # under a tracer that cannot take it: the side file still has the mark
+                scope = None
+        self._scopes[kind] = (scope, name, threading.get_ident())
+
+    def _leave(self, kind: str) -> str | None:
+        scope, name, thread = self._scopes.pop(kind, (None, None, 0))
         if scope is not None and thread == threading.get_ident():
             try:
                 scope.__exit__(None, None, None)
             except Exception:  # as above
                 pass
+        return name
 
     def _note(self, name: str, stage: str) -> None:
         self.marks.append({"name": name, "stage": stage, "device": 0, "time_us": time.time_ns() // 1000})
