@@ -255,7 +255,9 @@ def _gradients(tensors: list[Any]) -> Iterator[tuple[Any, Any]]:
     """.grad is held by C++, which the collector cannot see."""
     torch = _torch.torch_module()
     wanted = {id(tensor): tensor for tensor in tensors}
-    for each in gc.get_objects() if torch is not None else []:
+    if torch is None:
+        return
+    for each in gc.get_objects():
         if issubclass(type(each), torch.Tensor) and each.is_leaf and each.grad is not None and id(each.grad) in wanted:
             yield each, wanted[id(each.grad)]
 
@@ -299,7 +301,7 @@ def _reach(value: Any, wanted: set[int]) -> list[int]:
 
 
 def _is_own_frame(frame: types.FrameType) -> bool:
-    return frame.f_globals.get("__name__", "").startswith("oomscope.")
+    return str(frame.f_globals.get("__name__", "")).startswith("oomscope.")
 
 
 def _is_ours(value: Any) -> bool:

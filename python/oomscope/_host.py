@@ -94,7 +94,9 @@ def _cpu_tensors() -> tuple[int, int, int]:
     torch = sys.modules.get("torch")
     totals = {"private": 0, "shared": 0, "pinned": 0}
     seen: set[int] = set()
-    for each in gc.get_objects() if torch is not None else []:
+    if torch is None:
+        return 0, 0, 0
+    for each in gc.get_objects():
         try:
             if not issubclass(type(each), torch.Tensor) or each.device.type != "cpu":
                 continue

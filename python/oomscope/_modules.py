@@ -82,9 +82,9 @@ class ModuleSpy:
                 self._seen.add(address)
                 row = self._rows[self._running[-1][0]]
                 row["kept_bytes"] += storage.nbytes()
-                shape = [list(tensor.shape), str(tensor.dtype).replace("torch.", "")]
-                if row["largest"] is None or _count(shape[0]) > _count(row["largest"][0]):
-                    row["largest"] = shape
+                largest = row["largest"]
+                if largest is None or tensor.numel() > _count(largest[0]):
+                    row["largest"] = [list(tensor.shape), str(tensor.dtype).replace("torch.", "")]
         return tensor
 
 

@@ -14,7 +14,7 @@ def rows_html(rows: list[tuple[str, int | None]]) -> str:
 
 def table_html(profile: Any) -> str:
     """The peaks of a profile, a row a step and phase."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for step in profile.steps:
         rows.append((f"step {step['step']}", "all", format_bytes(step["allocated"]), format_bytes(step["reserved"])))
         rows += [("", name, format_bytes(part["allocated"]), format_bytes(part["reserved"]))

@@ -139,8 +139,7 @@ class profile:
             hook.remove()
         for callbacks, own in ((progress.before_optimizer, self._before_optimizer),
                                (progress.after_step, self._after_step)):
-            if own in callbacks:
-                callbacks.remove(own)  # type: ignore[attr-defined]
+            _forget(callbacks, own)
         if self._spy is not None:
             from . import _install
             self.modules = self._spy.stop()
@@ -237,6 +236,11 @@ def tell(text: str) -> None:
         log.info(text)
     else:
         say("oomscope: " + text)
+
+
+def _forget(callbacks: list[Any], own: Any) -> None:
+    if own in callbacks:
+        callbacks.remove(own)
 
 
 def _sizes(part: dict[str, Any]) -> tuple[str, str]:
