@@ -51,7 +51,7 @@ def free(*names: str) -> Freed:
     cycles, returns cached memory to the driver, and reports what of them is still alive, and who holds it.
 
     print(oomscope.free("model", "optimizer")). Raises NameError, before anything is deleted, if a name is not there.
-    In a function, a name is unbound where Python allows it (before 3.13), else set to None. Takes about a second in a
+    In a function, a name is unbound where Python allows it (before 3.12), else set to None. Takes about a second in a
     large process. Source: the gc module; memory held by C++ alone (graphs of tensors that live) is not seen."""
     caller = sys._getframe(1)
     result = Freed()
@@ -92,11 +92,13 @@ class _Scope:
     def delete(self, name: str) -> None:
         if not self._is_function or name not in self._names:
             (self._names if name in self._names else self._frame.f_globals).pop(name)
-        elif sys.version_info >= (3, 13):
-            self._names[name] = None  # written through (PEP 667); cannot be deleted
+            return
+        if sys.version_info >= (3, 12):
+            self._names[name] = None  # a local cannot be unbound from outside
         else:
-            import ctypes
             del self._names[name]
+        if sys.version_info < (3, 13):  # from there on it is written through (PEP 667)
+            import ctypes
             ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self._frame), ctypes.c_int(1))
 
 

@@ -28,6 +28,11 @@ struct RawOptions {
   std::string top;
   std::string stats;
   std::string language;
+  std::string name;
+  std::string project;
+  std::string store;
+  std::string junit;
+  std::string tolerance;
   bool no_sweep = false;
   bool explain = false;
   bool sweep = false;

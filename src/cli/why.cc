@@ -8,6 +8,7 @@
 #include "cli/load_snapshot.h"
 #include "cli/why_evidence.h"
 #include "cli/why_ranks.h"
+#include "evidence/context_file.h"
 #include "report/explain_document.h"
 #include "report/findings_document.h"
 #include "report/text_document.h"
@@ -68,13 +69,44 @@ Result<int32_t> device_to_explain(const Snapshot& snapshot, const WhyArguments& 
   return chosen;
 }
 
-Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
+// The Python package leaves context.json beside a snapshot. What the user or a log says goes first.
+void add_context(const FailureContext& context, WhyArguments& arguments, WhyOptions& why) {
+  if (!arguments.cap_bytes) why.cap_bytes = context.limit_bytes;
+  if (arguments.gpu || !context.card_bytes) return;
+  arguments.gpu = GpuMemory{
+      .name = context.gpu_name, .total_bytes = *context.card_bytes, .source = GpuMemorySource::reported, .note = ""};
+  why.card_bytes = context.card_bytes;
+  why.own_bytes = context.own_bytes;
+  why.others_bytes = context.others_bytes;
+}
+
+// With what lies beside the snapshot, unless the recording contradicts it.
+Result<Diagnosis> diagnose_in_context(const std::string& path, const Snapshot& snapshot, int32_t device,
+                                      WhyArguments& arguments, WhyOptions& why, Caveats& caveats) {
+  const std::optional<FailureContext> context = context_beside(path);
+  if (!context || context->device.value_or(device) != device) return diagnose(snapshot, device, why);
+  const WhyArguments asked = arguments;
+  const WhyOptions without = why;
+  add_context(*context, arguments, why);
+  Result<Diagnosis> diagnosis = diagnose(snapshot, device, why);
+  if (diagnosis || asked.gpu || diagnosis.error().code != "gpu-too-small") return diagnosis;
+  caveats.push_back(Caveat{.code = "context-contradicted",
+                           .values = {{"total", format_bytes(context->card_bytes.value_or(0))}},
+                           .source = CaveatSource::recording});
+  arguments = asked;
+  why = without;
+  return diagnose(snapshot, device, why);
+}
+
+Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, WhyArguments arguments,
                               Output& output) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   Caveats caveats;
   OOM_TRY(const int32_t device, device_to_explain(snapshot, arguments, caveats));
   WhyOptions why{.cap_bytes = arguments.cap_bytes,
                  .card_bytes = std::nullopt,
+                 .own_bytes = std::nullopt,
+                 .others_bytes = std::nullopt,
                  .rules = rules,
                  .threads = thread_count(),
                  .progress = [&](size_t done, size_t total) {
@@ -82,7 +114,7 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
                                             static_cast<int64_t>(total));
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
-  OOM_TRY(Diagnosis diagnosis, diagnose(snapshot, device, why));
+  OOM_TRY(Diagnosis diagnosis, diagnose_in_context(path, snapshot, device, arguments, why, caveats));
   add_caveats(caveats, diagnosis.caveats);
   RunFacts facts = find_run_facts(snapshot, diagnosis);
   if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
@@ -132,6 +164,7 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
 Result<Done> explain_path(const std::string& path, const WhyArguments& arguments, Output& output) {
   if (!is_folder(path)) return explain(path, arguments, output);
   OOM_TRY(const RankFiles files, find_rank_files(path));
+  if (files.files.size() == 1 && files.caveats.empty()) return explain(files.files.front().path, arguments, output);
   return explain_ranks(files, arguments, explain, output);
 }
 
