@@ -43,6 +43,7 @@ class Watcher:
         self._busy = threading.Lock()
         self._speakers: list[threading.Thread] = []
         self._is_watching_ranks = False
+        self._error_before = 0
 
     # --- called by torch ---------------------------------------------------------------------------------------
 
@@ -62,13 +63,14 @@ class Watcher:
         self.ooms += 1
         if self.ooms > self.most_snapshots:
             if self.cases:
-                _note_count(self.cases[-1], self.ooms)
+                _change_context(self.cases[-1], {"ooms": self.ooms})
             return
         if not self._busy.acquire(blocking=False):
             return  # another thread's failure is being written: it is counted
         try:
             assert self.folder is not None
             began = time.monotonic()
+            self._error_before = id(getattr(sys, "last_value", None))  # an earlier failure's, not ours
             case = case_folder(self.folder, min(len(self.cases), 2))
             self.cases.append(case)
             context = context_of(device, request, limit, free)
@@ -111,6 +113,7 @@ class Watcher:
         if not self.verdict:
             return
         code, answer, errors = run_program("why", str(case / "oom.pickle"), seconds=WHY_SECONDS) if find_program() else (127, "", "")
+        self._add_message(case)
         head = answer.split("\n\n")[0].rstrip()
         if not head:
             head = errors.strip() or context["message"]
@@ -121,12 +124,16 @@ class Watcher:
         """At the end of the process: the real message into the last context, and the verdict's thread waited for."""
         if self.folder is None or not self.cases:
             return
-        error = getattr(sys, "last_value", None)
-        if isinstance(error, BaseException) and _torch.is_oom(error):
-            _add_message(self.cases[-1], str(error))
+        self._add_message(self.cases[-1])
         until = time.monotonic() + WHY_SECONDS + _ranks.PATIENCE
         for speaker in self._speakers:
             speaker.join(max(until - time.monotonic(), 0))
+
+    def _add_message(self, case: Path) -> None:
+        """The error's own text, once the interpreter or a notebook has shown it."""
+        error = getattr(sys, "last_value", None)
+        if isinstance(error, BaseException) and id(error) != self._error_before and _torch.is_oom(error):
+            _change_context(case, {"message": str(error), "message_from": "error"})
 
     def start_ranks(self) -> None:
         """The thread that answers when another rank fails, where there may be others: under a launcher, or in a
@@ -200,14 +207,6 @@ def _message(device: int, request: int, total: int, limit: int, free: int) -> st
     allowed = f" {size(limit)} allowed;" if limit != total else ""
     return (f"CUDA out of memory. Tried to allocate {size(request)}. GPU {device} has a total capacity of {size(total)} "
             f"of which {size(free)} is free.{allowed}")
-
-
-def _add_message(case: Path, message: str) -> None:
-    _change_context(case, {"message": message, "message_from": "error"})
-
-
-def _note_count(case: Path, ooms: int) -> None:
-    _change_context(case, {"ooms": ooms})
 
 
 def _change_context(case: Path, change: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ def cuda_is_on() -> bool:
 
 def start_history(max_events: int, stacks: str) -> None:
     """The allocator's ring of events (torch.cuda.memory._record_memory_history). Stacks of requests only: those of
-    frees cost as much and tell nothing that `why` reads."""
+    frees cost as much again, and `why` needs them for zero_grad alone, which optimizers annotate."""
     torch = torch_module()
     assert torch is not None
     options: dict[str, Any] = {"context": "alloc", "stacks": stacks, "max_entries": max_events}

@@ -9,8 +9,10 @@
 #include "cli/why_evidence.h"
 #include "cli/why_ranks.h"
 #include "evidence/context_file.h"
+#include "evidence/modules_beside.h"
 #include "report/explain_document.h"
 #include "report/findings_document.h"
+#include "report/modules_document.h"
 #include "report/text_document.h"
 #include "report/why_document.h"
 
@@ -133,6 +135,10 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
     output.add(std::move(section));
   }
   output.payload() = why_payload(diagnosis, changes, findings, path);
+  if (const std::vector<ModuleUse> modules = modules_beside(path); !modules.empty()) {
+    output.add(modules_section(modules, arguments.language));
+    output.payload()["modules"] = modules_json(modules);
+  }
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return diagnosis.kind;
 }
