@@ -198,17 +198,16 @@ def _remaining(watched: list[tuple[Any, str]]) -> list[dict[str, Any]]:
 
 
 def _describe_cycle(watched: list[tuple[Any, str]]) -> str:
-    """The types on the way from a tensor that only a cycle holds, before the collector takes them."""
-    tensors = _alive(watched)
-    level: list[Any] = tensors
-    kinds: list[str] = []
+    """The types on the way up from what is alive, before the collector takes those that only a cycle holds."""
+    level: list[Any] = _alive(watched)
+    kinds: dict[str, None] = {}
     for _ in range(4):
-        level = [each for each in gc.get_referrers(*level) if each is not level and each is not tensors
-                 and type(each).__name__ not in ("frame", "list", "dict", "tuple", "cell")
-                 or isinstance(each, dict) and "__name__" not in each] if level else []
-        kinds += [type(each).__name__ for each in level if type(each).__name__ != "dict"]
-    own = [kind for kind in dict.fromkeys(kinds) if kind not in ("frame", "module", "weakref")]
-    return f" through {', '.join(own[:3])}" if own else ""
+        if not level:
+            break
+        level = [each for each in gc.get_referrers(*level[:MOST_OBJECTS])
+                 if not isinstance(each, (list, types.FrameType)) and not _is_namespace(each)]
+        kinds.update((type(each).__name__, None) for each in level if not isinstance(each, (dict, tuple, types.CellType)))
+    return f" through {', '.join(list(kinds)[:3])}" if kinds else ""
 
 
 # --- who holds it ----------------------------------------------------------------------------------------------------
@@ -312,7 +311,7 @@ def _is_ours(value: Any) -> bool:
 
 def _root_name(referrer: Any, child: Any, tail: str) -> str | None:
     """What a person can act on, if the search ends at this object."""
-    if isinstance(referrer, dict) and isinstance(referrer.get("__name__"), str) and "__builtins__" in referrer:
+    if _is_namespace(referrer):
         key = next((k for k, v in referrer.items() if v is child), "?")
         if key in ("Out", "_oh"):
             return f"the notebook's Out{tail}"
@@ -328,6 +327,11 @@ def _root_name(referrer: Any, child: Any, tail: str) -> str | None:
     if isinstance(referrer, type):
         return f"class {referrer.__qualname__}{tail}"
     return None
+
+
+def _is_namespace(value: Any) -> bool:
+    """A module's globals?"""
+    return isinstance(value, dict) and isinstance(value.get("__name__"), str) and "__builtins__" in value
 
 
 def _step_text(parent: Any, child: Any) -> str:

@@ -132,8 +132,13 @@ class Watcher:
     def _add_message(self, case: Path) -> None:
         """The error's own text, once the interpreter or a notebook has shown it."""
         error = getattr(sys, "last_value", None)
-        if isinstance(error, BaseException) and id(error) != self._error_before and _torch.is_oom(error):
-            _change_context(case, {"message": str(error), "message_from": "error"})
+        if id(error) == self._error_before:
+            return
+        while isinstance(error, BaseException):  # the end of a graph's capture raises an error of its own on top
+            if _torch.is_oom(error):
+                _change_context(case, {"message": str(error), "message_from": "error"})
+                return
+            error = error.__cause__ or error.__context__
 
     def start_ranks(self) -> None:
         """The thread that answers when another rank fails, where there may be others: under a launcher, or in a
