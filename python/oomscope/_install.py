@@ -10,7 +10,6 @@ and delivered right after. After a fork the child starts with a fresh account an
 """
 from __future__ import annotations
 
-import _thread
 import atexit
 import json
 import multiprocessing
@@ -76,9 +75,9 @@ class Watcher:
             context = context_of(device, request, limit, free)
             write_json(case / "context.json", context)
             snapshot = case / "oom.pickle"
-            _torch.dump_snapshot(str(snapshot))
-            if self.modules or not _torch.has_annotations():
-                progress.write_marks(str(snapshot), self.modules)  # what the snapshot cannot carry
+            carries_marks = _torch.dump_snapshot(str(snapshot))
+            if self.modules or not carries_marks:
+                progress.write_marks(str(snapshot), carries_marks, self.modules)
             context["snapshot"] = snapshot.name
             context["dump_seconds"] = round(time.monotonic() - began, 3)
             write_json(case / "context.json", context)
@@ -171,7 +170,7 @@ class _InterruptsKeptBack:
 
     def deliver(self) -> None:
         if self._pressed:
-            threading.Timer(0.02, _thread.interrupt_main).start()
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 def context_of(device: int, request: int, limit: int, free: int) -> dict[str, Any]:

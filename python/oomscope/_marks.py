@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 import threading
 import time
+import weakref
 from collections import deque
 from types import TracebackType
 from typing import Any, Callable
 
 from . import _torch
 
+MOST_STEPS_OF_OTHERS = 100  # in a row, before the first optimizer is taken to be out of use
 MOST_MARKS = 100_000  # kept for a side file: at two a step, 50,000 steps
 
 
@@ -29,7 +32,8 @@ class Progress:
         self.before_optimizer: list[Callable[[Any], None]] = []  # called with the optimizer
         self.after_step: list[Callable[[Any, int], None]] = []  # called with the optimizer and the step that ended
         self.paused = 0  # inside find_batch_size nothing counts
-        self._leader: int | None = None
+        self._leader: weakref.ref[Any] | None = None
+        self._steps_of_others = 0  # since the leader's last
         self._scopes: dict[str, tuple[Any, str, int]] = {}  # by kind: scope, name, thread
         self._started = False
         self._lock = threading.RLock()
@@ -43,8 +47,8 @@ class Progress:
         if _torch.torch_module() is None:
             return
         hooks = importlib.import_module("torch.optim.optimizer")  # torch.optim hides its name
-        hooks.register_optimizer_step_pre_hook(lambda optimizer, *_: self._before(optimizer))
-        hooks.register_optimizer_step_post_hook(lambda optimizer, *_: self._after(optimizer))
+        hooks.register_optimizer_step_pre_hook(self._before)
+        hooks.register_optimizer_step_post_hook(self._after)
         self._open("step", "oomscope.step:1")
 
     def set_phase(self, name: str | None) -> None:
@@ -62,32 +66,41 @@ class Progress:
                 self._leave(kind)
                 self._enter(kind, name)
 
-    def write_marks(self, snapshot: str, modules: list[dict[str, Any]] | None = None) -> None:
-        """SNAPSHOT.marks.json beside a snapshot that cannot carry marks itself, or for what only it can hold."""
+    def write_marks(self, snapshot: str, carries_marks: bool, modules: list[dict[str, Any]]) -> None:
+        """SNAPSHOT.marks.json: the marks that the snapshot does not carry, and what only this file can hold."""
         with self._lock:
-            marks = [] if _torch.has_annotations() else list(self.marks)
+            marks = [] if carries_marks else list(self.marks)
         document: dict[str, Any] = {"schema": "oomscope.marks/1", "marks": marks}
         if modules:
             document["modules"] = modules
         with open(snapshot + ".marks.json", "w", encoding="utf-8") as file:
             json.dump(document, file)
 
-    def _before(self, optimizer: Any) -> None:
-        if not self.paused:
+    def _before(self, optimizer: Any, *_: Any) -> None:
+        if not self.paused and not _is_inside_another():
             _guarded(self.before_optimizer, optimizer)
 
-    def _after(self, optimizer: Any) -> None:
-        if self.paused:
+    def _after(self, optimizer: Any, *_: Any) -> None:
+        if self.paused or _is_inside_another():
             return
         with self._lock:
-            if self._leader is None:
-                self._leader = id(optimizer)
-            if self._leader != id(optimizer):
+            if not self._leads(optimizer):
                 return
             ended, self.step = self.step, self.step + 1
             self._close("step")
             self._open("step", f"oomscope.step:{self.step}")
         _guarded(self.after_step, optimizer, ended)
+
+    def _leads(self, optimizer: Any) -> bool:
+        """Is it the one that counts? Another takes over when that one is gone, or has not stepped for long."""
+        leader = self._leader() if self._leader is not None else None
+        if leader is not optimizer:
+            self._steps_of_others += 1
+            if leader is not None and self._steps_of_others < MOST_STEPS_OF_OTHERS:
+                return False
+            self._leader = weakref.ref(optimizer)
+        self._steps_of_others = 0
+        return True
 
     def _open(self, kind: str, name: str) -> None:
         self._note(name, "START")
@@ -120,6 +133,18 @@ class Progress:
 
     def _note(self, name: str, stage: str) -> None:
         self.marks.append({"name": name, "stage": stage, "device": 0, "time_us": time.time_ns() // 1000})
+
+
+def _is_inside_another() -> bool:
+    """Is the step of our caller inside another's? torch wraps step() of each class, so a subclass whose step() calls
+    super().step() passes two wrappers, and so does an optimizer that steps an inner one. Wrappers share their code."""
+    wrapper = sys._getframe(2)
+    frame = wrapper.f_back
+    while frame is not None:
+        if frame.f_code is wrapper.f_code:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _guarded(callbacks: list[Callable[..., None]], *arguments: Any) -> None:

@@ -133,7 +133,10 @@ class profile:
         if not self._is_on:
             return
         self._is_on = False
-        if any(self._take("other")) or not self.steps:
+        self._take("other")
+        if set(self._parts) <= {"other"} and self.steps:
+            self._add_to_last_step()
+        else:
             self._close_step(None)
         for hook in self._hooks:
             hook.remove()
@@ -222,6 +225,14 @@ class profile:
         self._close_step(step)
         if self._most is not None and len(self.steps) >= self._most:
             self.stop()
+
+    def _add_to_last_step(self) -> None:
+        """What came behind the last step without a forward belongs to it."""
+        last = self.steps[-1]
+        other = last["phases"].setdefault("other", {"allocated": 0, "reserved": 0})
+        for key, peak in zip(("allocated", "reserved"), self._parts.pop("other", (0, 0))):
+            other[key] = max(other[key], peak)
+            last[key] = max(last[key], peak)
 
     def _close_step(self, step: int | None) -> None:
         parts = {name: {"allocated": peak[0], "reserved": peak[1]} for name, peak in self._parts.items()}

@@ -4,13 +4,15 @@ The calls below are private to torch; each names where it comes from. Nothing he
 """
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import os
 import pickle
 import platform
 import sys
-from typing import Any, Callable
+import types
+from typing import Any, Callable, Iterator
 
 SIZES = {2**40: "TiB", 2**30: "GiB", 2**20: "MiB", 2**10: "KiB"}
 
@@ -60,12 +62,6 @@ def start_history(max_events: int, stacks: str) -> None:
     torch.cuda.memory._record_memory_history("all", **options)
 
 
-def has_annotations() -> bool:
-    """Does a snapshot of this torch carry record_function scopes? (2.8 on)"""
-    torch = torch_module()
-    return torch is not None and "external_annotations" in torch.cuda.memory._snapshot()
-
-
 def attach_observer(observer: Callable[[int, int, int, int], None]) -> None:
     """observer(device, request, limit or total, free), in the thread whose request failed (c10's OutOfMemoryObserver).
     It cannot be taken off again."""
@@ -74,20 +70,39 @@ def attach_observer(observer: Callable[[int, int, int, int], None]) -> None:
     torch._C._cuda_attach_out_of_memory_observer(observer)
 
 
-def dump_snapshot(path: str) -> None:
-    """torch.cuda.memory._dump_snapshot, with the cycle collector at rest: it would walk millions of new objects."""
+def dump_snapshot(path: str) -> bool:
+    """torch.cuda.memory._dump_snapshot, with the cycle collector at rest: it would walk millions of new objects.
+    Returns whether the snapshot carries record_function scopes (torch 2.8 on)."""
     torch = torch_module()
     assert torch is not None
     collects = gc.isenabled()
     gc.disable()
     try:
-        snapshot = torch.cuda.memory._snapshot()
+        with _inductor_stays_out(torch):
+            snapshot = torch.cuda.memory._snapshot()
         with open(path + ".part", "wb") as file:
             pickle.dump(snapshot, file, protocol=4)
         os.replace(path + ".part", path)
+        return "external_annotations" in snapshot
     finally:
         if collects:
             gc.enable()
+
+
+@contextlib.contextmanager
+def _inductor_stays_out(torch: Any) -> Iterator[None]:
+    """Where frames are turned to text, torch looks for torch._inductor (py_symbolize in combined_traceback.cpp), and
+    looking imports it: 3.4 s on the machine of docs/gpu-tests.md. A job that has not used it has no frames of it."""
+    if "torch._inductor" in sys.modules or "_inductor" in vars(torch):
+        yield
+        return
+    nothing = types.SimpleNamespace()
+    torch._inductor = nothing
+    try:
+        yield
+    finally:
+        if vars(torch).get("_inductor") is nothing:
+            del torch._inductor
 
 
 def allocator_facts(device: int) -> dict[str, int]:

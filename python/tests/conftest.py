@@ -29,7 +29,7 @@ def fresh(monkeypatch):
     watcher = _install.Watcher()
     monkeypatch.setattr(_install, "watcher", watcher)
     progress = _marks.progress
-    progress.step, progress.phase, progress._leader, progress.paused = 1, None, None, 0
+    progress.step, progress.phase, progress._leader, progress._steps_of_others, progress.paused = 1, None, None, 0, 0
     progress.before_optimizer.clear()
     progress.after_step.clear()
     progress.marks.clear()
@@ -49,7 +49,7 @@ def fake_card(monkeypatch, fresh):
         uuid = None
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device=0: Properties)
-    monkeypatch.setattr(_torch, "dump_snapshot", lambda path: shutil.copy(DEMO, path))
+    monkeypatch.setattr(_torch, "dump_snapshot", lambda path: bool(shutil.copy(DEMO, path)))
     monkeypatch.setattr(_torch, "allocator_facts",
                         lambda device: {"allocated": 5 << 30, "reserved": 6 << 30, "requested": 5 << 30,
                                         "peak_allocated": 5 << 30, "peak_reserved": 6 << 30, "retries": 1, "ooms": 1})

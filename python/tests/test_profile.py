@@ -106,6 +106,27 @@ def test_steps_follow_the_first_optimizer(fresh, counters):
     assert _marks.progress.step == 4
 
 
+def test_a_step_inside_a_step_counts_once(fresh, counters):
+    Optimizer.card = counters
+    torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)  # torch wraps step() of each class when it is first used
+    own = Optimizer([torch.nn.Parameter(torch.ones(1))], 0.1)
+    own.step()
+    assert _marks.progress.step == 2
+
+
+def test_another_run_takes_over_when_the_first_optimizer_is_gone(fresh, counters):
+    for _ in range(2):
+        train(counters, 2)
+    assert _marks.progress.step == 5
+
+
+def test_what_comes_after_the_last_step_belongs_to_it(fresh, counters):
+    with oomscope.profile() as peaks:
+        train(counters, 2)
+        counters.reach(900)
+    assert [step["step"] for step in peaks.steps] == [1, 2] and peaks.peak["allocated"] == 900
+
+
 def test_a_watcher_that_fails_is_switched_off_and_the_step_goes_on(fresh, counters, capfd):
     def breaks(*_):
         raise RuntimeError("a defect")

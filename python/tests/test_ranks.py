@@ -21,7 +21,7 @@ WORKER = """
     class Properties:
         total_memory, name, uuid = 24 << 30, "a card", None
     torch.cuda.get_device_properties = lambda device=0: Properties
-    _torch.dump_snapshot = lambda path: shutil.copy(sys.argv[2], path)
+    _torch.dump_snapshot = lambda path: bool(shutil.copy(sys.argv[2], path))
     _torch.allocator_facts = lambda device: {"allocated": 5 << 30, "reserved": 6 << 30}
 
     oomscope.install("kept")

@@ -111,7 +111,7 @@ def interrupt_in_dump():
     if installs:
         from oomscope import _torch
         dump = _torch.dump_snapshot
-        _torch.dump_snapshot = lambda path: (press(), dump(path))
+        _torch.dump_snapshot = lambda path: (press(), dump(path))[1]
     try:
         forward()
     except torch.cuda.OutOfMemoryError:

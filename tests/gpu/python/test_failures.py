@@ -90,6 +90,8 @@ def test_ctrl_c_ends_the_job_as_ever(tmp_path):
 
 def test_ctrl_c_during_the_dump_is_delivered_after_it(tmp_path):
     alone, watched = alone_and_watched("interrupt_in_dump", tmp_path / "kept")
+    if watched.code != alone.code:
+        print(watched.err)
     assert watched.code == alone.code and watched.error == alone.error == "KeyboardInterrupt"
     assert contexts(tmp_path)[0]["snapshot"] == "oom.pickle"
 

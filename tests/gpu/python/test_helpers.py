@@ -149,9 +149,9 @@ def test_the_second_step_is_as_debug_memory_says():
 
 
 def test_free_returns_the_cards_memory():
-    model = mlp(width=2048)
+    model = mlp()
     optimizer = torch.optim.AdamW(model.parameters())
-    model(torch.randn(8, 2048, device="cuda")).sum().backward()
+    model(torch.randn(8, 1024, device="cuda")).sum().backward()
     optimizer.step()
     kept = {"weights": model[0][0].weight}
     report = oomscope.free("model", "optimizer")
