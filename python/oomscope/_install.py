@@ -268,6 +268,7 @@ def watcher_observes(device: int, request: int, limit: int, free: int) -> None:
 def _after_fork() -> None:
     """A child begins with no failures and no threads; its own CUDA, if it may have one, attaches again by itself."""
     global watcher
+    progress.after_fork()
     old, watcher = watcher, Watcher()
     watcher.folder, watcher.most_snapshots, watcher.verdict = old.folder, old.most_snapshots, old.verdict
 

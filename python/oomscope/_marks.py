@@ -51,6 +51,10 @@ class Progress:
         hooks.register_optimizer_step_post_hook(self._after)
         self._open("step", "oomscope.step:1")
 
+    def after_fork(self) -> None:
+        """Another thread may have held the lock when the process forked."""
+        self._lock = threading.RLock()
+
     def set_phase(self, name: str | None) -> None:
         """The phase from now on; None ends it."""
         with self._lock:

@@ -1,9 +1,14 @@
 """Steps, phases, peaks, modules, measure, the command line: on the CPU, where the meter reads what the test says."""
 import argparse
 import json
+import os
+import subprocess
+import sys
+import textwrap
 
 import pytest
 import torch
+from conftest import ROOT
 
 import oomscope
 from oomscope import _marks, _profile
@@ -167,6 +172,41 @@ def test_measure_reports_one_section(counters, capfd):
         counters.live = 50
     assert (section.allocated, section.reserved, section.grew) == (700, 1400, 50)
     assert "generator: peak allocated 700 B" in capfd.readouterr().err
+
+
+def test_baseline_is_saved_first_and_compared_then(counters, in_folder, monkeypatch, capfd):
+    monkeypatch.setenv("OOMSCOPE_STORE", str(in_folder / "store.sqlite"))
+    with oomscope.profile() as peaks:
+        train(counters, 2)
+    assert peaks.baseline("nightly", "peaks.json") == 0 and "Saved as baseline" in capfd.readouterr().err
+    assert peaks.baseline("nightly", "peaks.json") == 0 and "No worse than baseline" in capfd.readouterr().err
+    peaks.steps[0]["allocated"] += 100 << 20
+    assert peaks.baseline("nightly", "peaks.json") == 1 and "Worse than baseline" in capfd.readouterr().err
+    assert {path.name for path in in_folder.iterdir()} == {"store.sqlite", "peaks.json"}
+
+
+@pytest.mark.slow
+def test_a_script_with_memory_baseline(in_folder):
+    script = """
+        import argparse, torch, oomscope
+        oomscope.start(oomscope.add_arguments(argparse.ArgumentParser()).parse_args(), "kept")
+        weight = torch.nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.SGD([weight], 0.1)
+        for _ in range(2):
+            weight.sum().backward()
+            optimizer.step()
+    """
+    (in_folder / "train.py").write_text(textwrap.dedent(script))
+    said = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "train.py", "--profile-memory", "2", "--memory-baseline", "nightly"],
+                              capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "OOMSCOPE_STORE": "store.sqlite"})
+        assert done.returncode == 0, done.stderr
+        said.append(done.stderr)
+    assert "peaks of 2 step(s)" in said[0] and "Saved as baseline" in said[0] and "No worse than baseline" in said[1]
+    assert {path.name for path in in_folder.iterdir()} == {"train.py", "kept", "store.sqlite"}
+    assert [path.name for path in (in_folder / "kept").iterdir()] == ["peaks.json"]
 
 
 @pytest.mark.parametrize("words,expected", [
