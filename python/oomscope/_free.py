@@ -90,6 +90,7 @@ class _Scope:
         return self._names[name] if name in self._names else self._frame.f_globals[name]
 
     def delete(self, name: str) -> None:
+        self._names = self._frame.f_locals  # looked at anew: before 3.13 one look allows one way back
         if not self._is_function or name not in self._names:
             (self._names if name in self._names else self._frame.f_globals).pop(name)
             return
