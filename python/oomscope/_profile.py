@@ -190,7 +190,9 @@ class profile:
         lines = ["  ".join(cell.ljust(width) if i < 2 else cell.rjust(width)
                            for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
         for each in self.modules[:5]:
-            lines.append(f"{each['name']} keeps {_torch.format_bytes(each['kept_bytes'])} of {each['largest']}")
+            shape, dtype = each["largest"] or ([], "")
+            lines.append(f"{each['name']} keeps {_torch.format_bytes(each['kept_bytes'])}, the largest of it "
+                         f"({', '.join(map(str, shape))}) {dtype}")
         return f"{self.name}: peaks of {len(self.steps)} step(s)\n" + "\n".join(lines)
 
     def _repr_html_(self) -> str:
