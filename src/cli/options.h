@@ -50,6 +50,7 @@ struct ShowArguments {
 struct VerifyArguments {
   SnapshotArguments snapshot;
   std::optional<int64_t> cap_bytes;  // else inferred
+  std::optional<std::string> conf;   // absent: the recorded settings
   std::string stats_path;            // memory_stats as JSON, or empty
 };
 

@@ -17,6 +17,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   verify.snapshot.path = raw.path;
   verify.snapshot.rules = raw.rules;
   verify.stats_path = raw.stats;
+  if (raw.has_conf) verify.conf = raw.conf;
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, verify.cap_bytes));
   return read_device(raw.device, verify.snapshot.device);
 }
@@ -193,6 +194,10 @@ void add_report(const Totals& totals, Output& output) {
 Result<int> run(const Options& options, Output& output) {
   const VerifyArguments& arguments = options.verify;
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.snapshot.rules));
+  if (arguments.conf) {
+    OOM_TRY([[maybe_unused]] const ParsedSettings parsed,
+            parse_allocator_settings(*arguments.conf, rules.value_or(default_rule_set()).parser));
+  }
   OOM_TRY(const Snapshot snapshot, load_snapshot(arguments.snapshot.path));
   OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.snapshot.device));
   Totals totals;
@@ -200,7 +205,9 @@ Result<int> run(const Options& options, Output& output) {
   for (size_t i = 0; i < devices.size(); ++i) {
     if (devices[i] < 0 || static_cast<size_t>(devices[i]) >= snapshot.traces.size()) continue;
     output.progress().update("replaying", static_cast<int64_t>(i), static_cast<int64_t>(devices.size()));
-    add_device(verify(snapshot, devices[i], {.limit_bytes = arguments.cap_bytes, .rules = rules}), totals);
+    add_device(
+        verify(snapshot, devices[i], {.limit_bytes = arguments.cap_bytes, .rules = rules, .conf = arguments.conf}),
+        totals);
   }
   if (totals.devices.empty()) {
     return Error{.code = "snapshot-without-trace",
@@ -224,6 +231,8 @@ Command verify_command() {
       .examples = {"oomscope verify oom.pickle", "oomscope verify oom.pickle --rules torch-2.6 --json"},
       .options = {{"SNAPSHOT", "", "a snapshot; - is standard input", &RawOptions::path},
                   {"--cap", "SIZE", "the limit the job ran under; else inferred", &RawOptions::cap},
+                  {"--conf", "S", "the settings it ran under, where the file has none (torch before 2.4)",
+                   &RawOptions::conf},
                   {"--stats", "FILE", "a JSON file with torch.cuda.memory_stats() to compare", &RawOptions::stats},
                   {"--device", "N", "one device only; else all are summed", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying",

@@ -290,6 +290,7 @@ void ExactReplay::resolve_prefix_before_call(uint32_t event, bool is_request) {
     uint32_t first_driver_event = prefix_begin_;
     while (!is_driver_event(trace_.action[first_driver_event])) ++first_driver_event;
     if (completions_were_polled(event, first_driver_event)) complete_prefix(first_driver_event);
+    hold_in_recorded_order(event);
     device_->open(prefix_begin_, event);
     return;
   }
@@ -299,9 +300,10 @@ void ExactReplay::resolve_prefix_before_call(uint32_t event, bool is_request) {
 }
 
 // A malloc polls events first; a full release waits for all of them later. Which of the two completed the blocks in
-// front of the first release? If others stay pending, there was no wait. If collection or release_available came first,
-// it saw them as free, unless one of them would have served the request: then there would have been no release at all.
-bool ExactReplay::completions_were_polled(uint32_t event, uint32_t first_driver_event) const {
+// front of the first release? If others stay pending, there was no wait. If one of them would have served the request,
+// there was no poll, or there would have been no release. Else collection or release_available may have seen them as
+// free or not: a guess, which verify reverses if it leads to a difference.
+bool ExactReplay::completions_were_polled(uint32_t event, uint32_t first_driver_event) {
   if (!prefix_has_completions_) return false;
   size_t completed = 0;
   bool one_serves = false;
@@ -317,8 +319,20 @@ bool ExactReplay::completions_were_polled(uint32_t event, uint32_t first_driver_
                   block.size >= size && allocator_->accepts(size, block.size));
   }
   if (allocator_->held_count() > completed) return true;
-  if (allocator_->gc_would_run()) return true;
-  return config_.settings.max_split_size_bytes != kUnlimitedBytes && !one_serves;
+  if (one_serves) return false;
+  const bool guess = allocator_->gc_would_run() || config_.settings.max_split_size_bytes != kUnlimitedBytes;
+  guessed_polls_.push_back(event);
+  const std::vector<uint32_t>& reversed = config_.reversed_polls;
+  return guess != (std::find(reversed.begin(), reversed.end(), event) != reversed.end());
+}
+
+// What is held now, the request's own full release completes as the recording tells it: neighbours merge in that order.
+void ExactReplay::hold_in_recorded_order(uint32_t event) {
+  for (uint32_t i = std::max(prefix_begin_, completed_until_); i < event; ++i) {
+    const uint32_t id = timeline_.allocation_of[i];
+    if (trace_.action[i] != Action::free_completed || id == kNoAllocation || blocks_[id] == nullptr) continue;
+    if (blocks_[id]->tag == tag_of(id)) allocator_->hold_last(blocks_[id]);
+  }
 }
 
 bool ExactReplay::releases_are_own(uint32_t event) const {
@@ -483,8 +497,15 @@ PoolId ExactReplay::pool_of_request(uint32_t event) const {
     const uint32_t id = timeline_.allocation_of[event];
     return id == kNoAllocation ? PoolId{} : timeline_.pools[timeline_.allocations[id].pool_index];
   }
-  if (last_alloc_ == kNoEvent || prefix_has_releases_) return PoolId{};
-  return timeline_.pools[timeline_.allocations[timeline_.allocation_of[last_alloc_]].pool_index];
+  PoolId likely;
+  if (last_alloc_ != kNoEvent && !prefix_has_releases_)
+    likely = timeline_.pools[timeline_.allocations[timeline_.allocation_of[last_alloc_]].pool_index];
+  // A pool in which the request would have been served is not the one.
+  const int64_t requested = std::max<int64_t>(trace_.size[event], 1);
+  const auto refuses = [&](PoolId pool) { return allocator_->peek(requested, trace_.stream(event), pool) == nullptr; };
+  if (refuses(likely)) return likely;
+  const auto other = std::find_if(timeline_.pools.begin(), timeline_.pools.end(), refuses);
+  return other == timeline_.pools.end() ? likely : *other;
 }
 
 }  // namespace oomscope

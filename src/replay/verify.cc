@@ -126,7 +126,14 @@ class PressureScan {
 };
 
 // The settings at the time of the dump, or what the events betray where the file has none (before torch 2.4).
-AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const RuleSet& rules, Caveats& caveats) {
+AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const std::optional<std::string>& told,
+                              const RuleSet& rules, Caveats& caveats) {
+  if (told) {
+    Result<ParsedSettings> parsed = parse_allocator_settings(*told, rules.parser);
+    if (!parsed) return {};
+    caveats.insert(caveats.end(), parsed->warnings.begin(), parsed->warnings.end());
+    return parsed->settings;
+  }
   if (snapshot.settings) {
     ParsedSettings parsed = from_recorded(*snapshot.settings, rules.parser);
     caveats.insert(caveats.end(), parsed.warnings.begin(), parsed.warnings.end());
@@ -261,7 +268,7 @@ class Verifier {
   Attempt try_with(const RuleSet& rules, const std::vector<PoolSpan>& pools,
                    const std::shared_ptr<const Trace>& corrected) {
     Caveats caveats;
-    const AllocatorSettings settings = settings_of(snapshot_, device_, rules, caveats);
+    const AllocatorSettings settings = settings_of(snapshot_, device_, options_.conf, rules, caveats);
     Attempt attempt;
     attempt.v = std::make_unique<Verification>();
     Verification& v = *attempt.v;
@@ -281,6 +288,7 @@ class Verifier {
     v.refused_by_driver = attempt.pressure.driver_ooms;
     v.config.driver_refuses = attempt.pressure.driver_ooms > 0;
     find_limit(attempt);
+    reverse_polls(attempt);
     if (!v.replay->first_difference()) settle(attempt);
     return attempt;
   }
@@ -292,6 +300,26 @@ class Verifier {
     v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
     v.replay->run(kNoEvent, true);
     budget_ -= v.replay->position();
+  }
+
+  // A difference: perhaps completions in front of a release were read the wrong way, most likely the last of them.
+  void reverse_polls(Attempt& attempt) {
+    constexpr int kMostReversed = 1000;
+    constexpr size_t kLastOnes = 3;
+    std::vector<uint32_t>& reversed = attempt.v->config.reversed_polls;
+    bool went_further = true;
+    for (int i = 0; i < kMostReversed && went_further && attempt.v->replay->first_difference(); ++i) {
+      const int64_t before = reach(attempt);
+      const std::vector<uint32_t> guesses = attempt.v->replay->guessed_polls();
+      went_further = false;
+      for (size_t back = 1; back <= std::min(kLastOnes, guesses.size()) && !went_further && budget_ > 0; ++back) {
+        reversed.push_back(guesses[guesses.size() - back]);
+        replay(attempt, attempt.v->config.limit_bytes);
+        went_further = reach(attempt) > before;
+        if (!went_further) reversed.pop_back();
+      }
+      if (!went_further && !guesses.empty()) replay(attempt, attempt.v->config.limit_bytes);
+    }
   }
 
   void find_limit(Attempt& attempt) {
