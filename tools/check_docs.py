@@ -205,14 +205,33 @@ def check_cause_page(page, cause, remedy_lines, root, update):
     if REMEDY.findall(text) != cause["remedies"]:
         yield f"{name}: must list these remedies, in this order: {', '.join(cause['remedies'])}"
         return
+    yield from check_remedy_texts(page, name, text, remedy_lines, update)
+    if cause["by_phase"] and "](../phases.md)" not in text:
+        yield f"{name}: does not link phases.md, though its remedies depend on the phase"
+    for claim in cause["claims"]:
+        if f"claims.md#{claim}" not in text:
+            yield f"{name}: does not link the claim {claim}"
+
+
+def check_remedy_texts(page, name, text, remedy_lines, update):
     fresh = REMEDY.sub(lambda match: remedy_lines[match.group(1)], text)
     if fresh != text:
         yield f"{name}: a remedy's text is not that of src/words/" + (" (updated)" if update else "")
         if update:
             page.write_text(fresh)
-    for claim in cause["claims"]:
-        if f"claims.md#{claim}" not in text:
-            yield f"{name}: does not link the claim {claim}"
+
+
+def check_phases_page(page, phases, frames, remedy_lines, words, root, update):
+    name = page.relative_to(root)
+    text = page.read_text() if page.exists() else ""
+    sections = re.split(r"^## ", text, flags=re.M)[1:]
+    have = [(section.split("\n", 1)[0], REMEDY.findall(section)) for section in sections]
+    wanted = [(words[f"instant.{each['phase']}"], each["remedies"]) for each in phases if each["phase"] != "unknown"]
+    wanted.append((words["explain.by-frames"], frames))
+    if have != wanted:
+        yield f"{name}: must have these sections with these remedies: {wanted}"
+        return
+    yield from check_remedy_texts(page, name, text, remedy_lines, update)
 
 
 def check_claims_page(page, claims, root):
@@ -239,6 +258,8 @@ def check_explained(root, program, update):
         for cause in known["causes"]:
             page = root / "docs" / folder / "causes" / f"{cause['id']}.md"
             yield from check_cause_page(page, cause, lines, root, update)
+        yield from check_phases_page(root / "docs" / folder / "phases.md", known["phases"], known["frames"], lines, words,
+                                     root, update)
         yield from check_claims_page(root / "docs" / folder / "claims.md", known["claims"], root)
 
 

@@ -25,7 +25,4 @@ constexpr size_t kMostFrames = 200;
 // The last "2024-05-11 14:10:52.2" of the text as seconds since 1970, without regard to zones.
 [[nodiscard]] std::optional<double> last_time(std::string_view raw);
 
-// Hints at the machine and the program: versions, Windows, WSL, notebooks, containers, workers, frameworks.
-void look_around(std::string_view raw, Surroundings& surroundings);
-
 }  // namespace oomscope

@@ -1,0 +1,153 @@
+#include "cli/why_combined.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "analysis/rules/ranking.h"
+#include "cli/load_snapshot.h"
+#include "cli/why_ranks.h"
+#include "cli/why_snapshot.h"
+#include "report/text_document.h"
+
+namespace oomscope {
+namespace {
+
+// The snapshots that stand beside logs are those of one job, however they are named.
+Result<RankFiles> files_beside_logs(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  RankFiles of_folder;
+  for (const std::string& path : paths) {
+    if (!is_folder(path)) {
+      files.push_back(path);
+      continue;
+    }
+    OOM_TRY(of_folder, find_rank_files(path));
+    if (paths.size() == 1) return of_folder;
+    for (const RankFile& file : of_folder.files) files.push_back(file.path);
+  }
+  return choose_rank_files(files);
+}
+
+std::optional<int64_t> rank_of_failure(const TextFacts& facts) {
+  for (const RankFailure& each : facts.ranks) {
+    if (each.message == facts.failure && each.rank) return *each.rank;
+  }
+  return std::nullopt;
+}
+
+bool any_request_failed(const Snapshot& snapshot) {
+  return std::any_of(snapshot.traces.begin(), snapshot.traces.end(), [](const Trace& trace) {
+    return std::find(trace.action.begin(), trace.action.end(), Action::oom) != trace.action.end();
+  });
+}
+
+// A snapshot is exact about the GPU, a log alone knows of the host and of the other ranks.
+class Combined {
+ public:
+  Combined(const GivenEvidence& given, const WhyArguments& arguments, TextFacts& facts, Output& output)
+      : given_(given), arguments_(arguments), facts_(facts), output_(output) {}
+
+  Result<Done> explain() {
+    OOM_TRY(const SnapshotVerdict verdict, explain_snapshots());
+    conclude(verdict);
+    return Done{};
+  }
+
+ private:
+  Result<SnapshotVerdict> explain_snapshots() {
+    if (given_.piped) return explain_one("-", *given_.piped);
+    OOM_TRY(const RankFiles files, files_beside_logs(given_.snapshots));
+    if (files.files.size() > 1) {
+      const auto explain_rank = [this](const std::string& path, const WhyArguments& of_rank, Output& output) {
+        return explain_rank_with_log(path, of_rank, output);
+      };
+      return explain_ranks(files, arguments_, explain_rank, output_);
+    }
+    const std::string& path = files.files.front().path;
+    OOM_TRY(const Snapshot snapshot, load_snapshot(path));
+    return explain_one(path, snapshot);
+  }
+
+  // Where nothing failed in the snapshot the log is the answer, and stands first.
+  Result<SnapshotVerdict> explain_one(const std::string& path, const Snapshot& snapshot) {
+    if (facts_.failure != nullptr && !any_request_failed(snapshot)) show_log(Beside::other_failure);
+    OOM_TRY(const Kind kind, explain_with_log(path, snapshot, arguments_, facts_, output_));
+    return SnapshotVerdict{.kind = kind, .rank = read_rank_name(path).rank};
+  }
+
+  // The message's figures are of its own rank.
+  Result<Kind> explain_rank_with_log(const std::string& path, const WhyArguments& of_rank, Output& output) {
+    const std::optional<int64_t> rank = read_rank_name(path).rank;
+    const std::optional<int64_t> failed = rank_of_failure(facts_);
+    if (rank && failed && rank != failed) return explain_file(path, of_rank, output);
+    OOM_TRY(const Snapshot snapshot, load_snapshot(path));
+    return explain_with_log(path, snapshot, of_rank, facts_, output);
+  }
+
+  void show_log(Beside beside) {
+    if (std::exchange(log_is_shown_, true)) return;
+    if (beside == Beside::other_failure) findings_ = find_findings({.run = nullptr, .text = &facts_});
+    for (Section& section : text_sections(facts_, findings_, arguments_.language, beside))
+      output_.add(std::move(section));
+    if (facts_.failure == nullptr) output_.set_incomplete();
+  }
+
+  void conclude(const SnapshotVerdict& verdict) {
+    const Kind kind = verdict.kind.value_or(Kind::no_failure);
+    const bool log_decides = log_outweighs_snapshot(facts_, kind);
+    const bool differs = !log_agrees_with_snapshot(facts_, kind) && !log_decides;
+    if (differs) {
+      facts_.caveats.push_back(
+          Caveat{"text-and-snapshot-differ",
+                 {{"log", std::string(name_of(facts_.kind))}, {"snapshot", std::string(name_of(kind))}},
+                 CaveatSource::model});
+    }
+    const std::optional<int64_t> failed = rank_of_failure(facts_);
+    const bool of_other_rank = kind != Kind::no_failure && failed && verdict.rank && *failed != *verdict.rank;
+    if (of_other_rank) {
+      facts_.caveats.push_back(Caveat{"text-and-snapshot-ranks-differ",
+                                      {{"log", std::to_string(*failed)}, {"snapshot", std::to_string(*verdict.rank)}},
+                                      CaveatSource::model});
+    }
+    const bool is_settled = kind != Kind::no_failure && !differs && !of_other_rank;
+    show_log(is_settled ? Beside::same_failure : Beside::other_failure);
+    merge_payloads(log_decides, differs, is_settled);
+  }
+
+  void merge_payloads(bool log_decides, bool differs, bool is_settled) {
+    nlohmann::ordered_json& payload = output_.payload();
+    nlohmann::ordered_json log = text_payload(facts_, findings_);
+    if (log_decides) {
+      payload["kind"] = log["kind"];
+      payload["confidence"] = log["confidence"];
+      payload["sentence"] = log["sentence"];
+    } else if (differs) {
+      payload["also"].push_back(log["kind"]);
+    }
+    const bool keeps_phase = is_settled && payload.contains("phase") && !payload["phase"].is_null();
+    if (!log["phase"].is_null() && !keeps_phase) payload["phase"] = log["phase"];
+    if (!is_settled) payload["also"].insert(payload["also"].end(), log["also"].begin(), log["also"].end());
+    // What decides stands first.
+    nlohmann::ordered_json& findings = payload["findings"];
+    findings.insert(log_decides ? findings.begin() : findings.end(), log["findings"].begin(), log["findings"].end());
+    payload["caveats"].insert(payload["caveats"].end(), log["caveats"].begin(), log["caveats"].end());
+    payload["log"] = std::move(log);
+  }
+
+  const GivenEvidence& given_;
+  const WhyArguments& arguments_;
+  TextFacts& facts_;
+  Output& output_;
+  std::vector<Finding> findings_;  // of the log, where it does not tell of the snapshot's failure
+  bool log_is_shown_ = false;
+};
+
+}  // namespace
+
+Result<Done> explain_combined(const GivenEvidence& given, const WhyArguments& arguments, TextFacts& facts,
+                              Output& output) {
+  return Combined(given, arguments, facts, output).explain();
+}
+
+}  // namespace oomscope
