@@ -102,6 +102,17 @@ def data_folder(root):
     return pathlib.Path(os.environ.get("OOMSCOPE_DATA") or root.parent / "shared/data")
 
 
+def check_errors(root, code):
+    """Keys that the code gives to errors and differences, against src/words/."""
+    words = read_words(root, "en")
+    for path, text in code:
+        if path.suffix not in (".cc", ".h") or path.name.endswith("_test.cc") or "src" not in path.parts:
+            continue
+        for key in re.findall(r'"((?:error|difference|progress|verify)\.[a-z0-9.-]*[a-z0-9])"', text):
+            if key not in words and not key.endswith(".cc"):
+                yield f"{path.relative_to(root)}: the key {key} is not in src/words/"
+
+
 def check_caveats(root, code):
     """A caveat is its code alone: the sentence is in src/words/."""
     if not (root / "src/words").is_dir():
@@ -275,6 +286,7 @@ def main():
     everything = "\n".join(text for _, text in code)
     complaints = [found for page in pages for found in check_names(page, root, everything)]
     complaints += check_caveats(root, code)
+    complaints += check_errors(root, code)
     complaints += check_notes(root, code + [(page, page.read_text()) for page in pages])
     if options.program:
         complaints += check_explained(root, options.program.resolve(), options.update)

@@ -62,16 +62,15 @@ class Combined {
       const auto explain_rank = [this](const std::string& path, const WhyArguments& of_rank, Output& output) {
         return explain_rank_with_log(path, of_rank, output);
       };
-      return explain_ranks(files, arguments_, explain_rank, output_);
+      return explain_ranks(files, arguments_, explain_rank, output_, [this] { show_log_that_decides(); });
     }
     const std::string& path = files.files.front().path;
     OOM_TRY(const Snapshot snapshot, load_snapshot(path));
     return explain_one(path, snapshot);
   }
 
-  // Where nothing failed in the snapshot the log is the answer, and stands first.
   Result<SnapshotVerdict> explain_one(const std::string& path, const Snapshot& snapshot) {
-    if (facts_.failure != nullptr && !any_request_failed(snapshot)) show_log(Beside::other_failure);
+    if (!any_request_failed(snapshot)) show_log_that_decides();
     OOM_TRY(const Kind kind, explain_with_log(path, snapshot, arguments_, facts_, output_));
     return SnapshotVerdict{.kind = kind, .rank = read_rank_name(path).rank};
   }
@@ -83,6 +82,11 @@ class Combined {
     if (rank && failed && rank != failed) return explain_file(path, of_rank, output);
     OOM_TRY(const Snapshot snapshot, load_snapshot(path));
     return explain_with_log(path, snapshot, of_rank, facts_, output);
+  }
+
+  // Where nothing failed in the snapshots the log is the answer, and stands first.
+  void show_log_that_decides() {
+    if (facts_.failure != nullptr) show_log(Beside::other_failure);
   }
 
   void show_log(Beside beside) {

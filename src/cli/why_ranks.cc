@@ -106,13 +106,14 @@ void add_rank_caveats(RanksReport& report) {
 }  // namespace
 
 Result<SnapshotVerdict> explain_ranks(const RankFiles& files, const WhyArguments& arguments, const ExplainOne& explain,
-                                      Output& output) {
+                                      Output& output, const std::function<void()>& none_failed) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   RanksReport report{.ranks = look_at_files(files.files, arguments, rules, output.progress()),
                      .comparison = {},
                      .caveats = files.caveats};
   report.comparison = compare_ranks(report.ranks);
   if (!report.comparison.chosen) return *report.ranks.front().error;
+  if (report.comparison.failed == 0 && none_failed) none_failed();
   add_rank_caveats(report);
   for (Section& section : ranks_sections(report, arguments.language)) output.add(std::move(section));
   const Rank& chosen = report.ranks[*report.comparison.chosen];

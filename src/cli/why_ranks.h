@@ -23,8 +23,10 @@ struct SnapshotVerdict {
   std::optional<int64_t> rank = {};
 };
 
-// Ranks that cannot be read are told and left out; with none left the error of the first.
+// Ranks that cannot be read are told and left out; with none left the error of the first. `none_failed` is called
+// before anything is said, where that is so: then what else is known may be the answer.
 [[nodiscard]] Result<SnapshotVerdict> explain_ranks(const RankFiles& files, const WhyArguments& arguments,
-                                                    const ExplainOne& explain, Output& output);
+                                                    const ExplainOne& explain, Output& output,
+                                                    const std::function<void()>& none_failed = {});
 
 }  // namespace oomscope

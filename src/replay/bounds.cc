@@ -102,7 +102,7 @@ void order_changes(std::span<const Lifetime> lifetimes, const TimeAxis& axis, st
 Result<Done> check_pages(std::span<const Lifetime> lifetimes, std::span<const int64_t> page_bytes_of_group) {
   for (const Lifetime& lifetime : lifetimes) {
     if (lifetime.group < page_bytes_of_group.size() && page_bytes_of_group[lifetime.group] > 0) continue;
-    return Error{"page-size-missing", "error.page-size-missing", std::to_string(lifetime.group), ""};
+    return Error{"page-size-missing", "error.page-size-missing", "error.at-group", "", {{"index", std::to_string(lifetime.group)}}};
   }
   return Done{};
 }
@@ -113,7 +113,7 @@ Result<Done> check_lifetimes(std::span<const Lifetime> lifetimes) {
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     const Lifetime& lifetime = lifetimes[i];
     if (lifetime.size_bytes >= 0 && lifetime.begin <= lifetime.end) continue;
-    return Error{"lifetime-invalid", "error.lifetime-invalid", std::to_string(i), ""};
+    return Error{"lifetime-invalid", "error.lifetime-invalid", "error.at-lifetime", "", {{"index", std::to_string(i)}}};
   }
   return Done{};
 }

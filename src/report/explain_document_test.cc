@@ -51,7 +51,7 @@ TEST(Explain, NoPlaceholderIsLeft) {
 TEST(Explain, AnUnknownIdNamesTheNearest) {
   const Result<Document> document = explain_one("graph-kep", Language::english);
   ASSERT_FALSE(document);
-  EXPECT_EQ(document.error().hint, "did you mean oomscope why --explain graph-kept?");
+  EXPECT_EQ(say(document.error(), Language::english).hint, "did you mean oomscope why --explain graph-kept?");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "analysis/rules/rule.h"
+#include "analysis/text_facts.h"
 #include "evidence/text/template.h"
 #include "remedies/causes.h"
 
@@ -69,11 +70,11 @@ std::set<Kind> kinds_of(const Template& row) {
 void expect_guided(const TextFacts& facts, std::string_view message) {
   for (const Cause& cause : causes()) {
     for (const Finding& finding : cause.find(CaseFacts{.run = nullptr, .text = &facts})) {
-      const CauseGuide* guide = find_cause_guide(finding.id);
-      ASSERT_NE(guide, nullptr) << finding.id;
+      const CauseGuide* guide = find_cause_guide(cause.id);
+      ASSERT_NE(guide, nullptr) << cause.id;
       for (const Change& change : finding.changes) {
         EXPECT_TRUE(helps_against(change.remedy, *guide))
-            << message << ": " << change.remedy << " is offered against " << finding.id << ", whose guide lacks it";
+            << message << ": " << change.remedy << " is offered against " << cause.id << ", whose guide lacks it";
       }
     }
   }

@@ -17,9 +17,9 @@ import run_golden
 # Four words in a row, of which one belongs to sentences.
 WORDS = re.compile(r"[A-Za-z][a-z']*(?:[ ,;:]+[A-Za-z][a-z']*){3,}")
 OF_SENTENCES = re.compile(r"\b(the|a|an|of|is|are|was|were|to|and|in|for|with|that|not|from|it|by|no|at|on|or)\b")
-COMMAND = re.compile(r"^ {4}|^  (torch|python|nvidia-smi|free|dmesg|cat|kubectl|sacct|CUDA_|print\()|oomscope |export |\$env:")
-# What PyTorch says of a setting is quoted as it is.
-QUOTED = ("Unrecognized key", "in Accelerator allocator config")
+COMMAND = re.compile(r"^ {4}|^  (torch|python|os\.|nvidia-smi|free|dmesg|cat|kubectl|sacct|CUDA_|print\()|oomscope |export |\$env:")
+# Messages are quoted as they are.
+QUOTED = ("Unrecognized key", "in Accelerator allocator config", "is killed by signal", "CUDA out of memory")
 
 
 def in_chinese(line):

@@ -304,8 +304,8 @@ const std::vector<Template> kTemplates = {
      .family = Family::disk,
      .kind = Kind::not_memory,
      .strength = 4,
-     .triggers = "no space left|[errno 28]",
-     .pattern = R"(\[Errno 28\](?i: no space left on device)?|(?i:no space left on device))",
+     .triggers = "no space left",
+     .pattern = R"((?:\[Errno 28\])? (?i:no space left on device))",
      .also = {Kind::shm_exhausted}},
     // ---- descriptors -----------------------------------------------------------------------------------------------
     {.id = "fd.ancdata",
