@@ -102,7 +102,11 @@ void order_changes(std::span<const Lifetime> lifetimes, const TimeAxis& axis, st
 Result<Done> check_pages(std::span<const Lifetime> lifetimes, std::span<const int64_t> page_bytes_of_group) {
   for (const Lifetime& lifetime : lifetimes) {
     if (lifetime.group < page_bytes_of_group.size() && page_bytes_of_group[lifetime.group] > 0) continue;
-    return Error{"page-size-missing", "error.page-size-missing", "error.at-group", "", {{"index", std::to_string(lifetime.group)}}};
+    return Error{"page-size-missing",
+                 "error.page-size-missing",
+                 "error.at-group",
+                 "",
+                 {{"index", std::to_string(lifetime.group)}}};
   }
   return Done{};
 }
