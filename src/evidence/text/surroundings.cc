@@ -31,6 +31,21 @@ bool names_rocm(re2::StringPiece text) {
   return re2::RE2::PartialMatch(text, named);
 }
 
+// "PyTorch version: 2.3.1+cu121", "torch==2.1"; "ROCM used to build PyTorch: 6.1" is ROCm's own.
+std::string find_torch_version(re2::StringPiece text) {
+  static const re2::RE2 version(
+      R"((used to build Py)?(?i:pytorch version|torch version|torch\.__version__|torch\s*==|torch\s*:)\s*[:=]?\s*v?)"
+      R"((\d\.\d{1,2}(?:\.\d+)?(?:[.+\w]{0,40}))|\btorch[ -](\d\.\d{1,2}\.\d+(?:\+\w+)?))",
+      bytes_options());
+  std::string of_another;
+  std::string named;
+  std::string joined;
+  while (re2::RE2::FindAndConsume(&text, version, &of_another, &named, &joined)) {
+    if (of_another.empty()) return named.empty() ? joined : named;
+  }
+  return {};
+}
+
 // The first name of a card that tells its compute capability.
 void find_gpu_name(re2::StringPiece text, Surroundings& around) {
   static const re2::RE2 named(R"(((?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[ -][\w -]{2,40}|\b[VAHP]100\b))",
@@ -79,16 +94,9 @@ void read_loader(re2::StringPiece text, Surroundings& around) {
 }  // namespace
 
 void look_around(std::string_view raw, Surroundings& around) {
-  static const re2::RE2 version(
-      R"((?i:pytorch version|torch version|torch\.__version__|torch\s*==|torch\s*:)\s*[:=]?\s*v?(\d\.\d{1,2}(?:\.\d+)?(?:[.+\w]{0,40}))|)"
-      R"(\btorch[ -](\d\.\d{1,2}\.\d+(?:\+\w+)?))",
-      bytes_options());
   static const re2::RE2 cuda(R"((?i:CUDA used to build PyTorch|CUDA version)\s*:\s*(\d+\.\d+))", bytes_options());
   const re2::StringPiece subject(raw.data(), raw.size());
-  std::string first;
-  std::string second;
-  if (around.torch_version.empty() && re2::RE2::PartialMatch(subject, version, &first, &second))
-    around.torch_version = first.empty() ? second : first;
+  if (around.torch_version.empty()) around.torch_version = find_torch_version(subject);
   if (around.cuda_version.empty()) (void)re2::RE2::PartialMatch(subject, cuda, &around.cuda_version);
   read_gpustat(raw, around);
   read_loader(subject, around);

@@ -39,6 +39,7 @@ TEST(Surroundings, ASettingInForceIsNoHint) {
 
 TEST(Surroundings, VersionsAndPlaces) {
   EXPECT_EQ(of("PyTorch version: 2.3.1+cu121").torch_version, "2.3.1+cu121");
+  EXPECT_EQ(of("ROCM used to build PyTorch: 6.1.4\ntorch==2.4.0").torch_version, "2.4.0");
   EXPECT_TRUE(of("OSError: [WinError 5] C:\\x\\train.py\"").is_windows);
   EXPECT_TRUE(of("/kaggle/working").is_notebook);
   EXPECT_TRUE(of("slurmstepd: error").is_slurm);
