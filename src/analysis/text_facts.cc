@@ -485,7 +485,9 @@ bool log_agrees_with_snapshot(const TextFacts& facts, Kind snapshot) {
     return kind == Kind::gpu_oom || kind == Kind::gpu_oom_capacity || kind == Kind::gpu_oom_fragmentation ||
            kind == Kind::gpu_oom_other_process || kind == Kind::gpu_oom_first_alloc_or_context;
   };
-  return facts.failure == nullptr || facts.kind == snapshot || (is_gpu(facts.kind) && is_gpu(snapshot));
+  if (facts.failure == nullptr || facts.kind == snapshot || (is_gpu(facts.kind) && is_gpu(snapshot))) return true;
+  // The error that ends the program may be what it made of the failure.
+  return facts.failure->family == Family::program && snapshot != Kind::no_failure;
 }
 
 bool log_outweighs_snapshot(const TextFacts& facts, Kind snapshot) {

@@ -85,6 +85,35 @@ std::vector<TextFrame> last_traceback(std::span<const CleanLine> lines, std::opt
   return frames;
 }
 
+std::optional<LastError> last_error(std::span<const CleanLine> lines) {
+  static const re2::RE2 error(R"(^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Failed|Interrupt))(?::.*)?$)",
+                              bytes_options());
+  static const re2::RE2 memory(R"((?i:memor|alloc|\boom\b|killed|resource))", bytes_options());
+  constexpr size_t kMostBehind = 20;  // lines of a launcher, a shell, a clean-up
+  constexpr size_t kShort = 5;        // lines of an error that was pasted alone
+  bool in_traceback = lines.size() <= kShort;
+  size_t behind = 0;
+  std::optional<LastError> found;
+  for (const CleanLine& line : lines) {
+    const std::string_view text = trimmed(line.text);
+    if (text.empty()) continue;
+    ++behind;
+    if (starts_traceback(text)) {
+      in_traceback = true;
+      found.reset();
+    }
+    LastError candidate;
+    if (!in_traceback || found || !re2::RE2::PartialMatch(piece(text), error, &candidate.name)) continue;
+    candidate.text = std::string(text.substr(0, kLongestCode));
+    candidate.raw_begin = line.raw_begin;
+    found = std::move(candidate);
+    behind = 0;
+  }
+  const bool is_last = found && behind <= kMostBehind;
+  if (!is_last || re2::RE2::PartialMatch(found->text, memory)) return std::nullopt;
+  return found;
+}
+
 std::vector<std::string> progress_lines(std::span<const CleanLine> lines) {
   static const re2::RE2 progress(
       R"((?i:\bepochs?\b|\biter(?:ation)?s?\b|\bsteps?\b|\bbatch(?:es)?\b|\bvalid(?:at(?:e|ing|ion))?\b|\beval(?:uat(?:e|ing|ion))?\b|)"

@@ -16,6 +16,15 @@ namespace oomscope {
 constexpr size_t kMostFrames = 200;
 [[nodiscard]] std::vector<TextFrame> last_traceback(std::span<const CleanLine> lines, std::optional<int> rank);
 
+// The error that ends the last traceback, if little stands behind it: what the program died of where nothing else is
+// said. Empty where it names memory, or where no line is one.
+struct LastError {
+  std::string name;      // "KeyError"
+  std::string text;      // the line, shortened
+  size_t raw_begin = 0;  // in the raw piece
+};
+[[nodiscard]] std::optional<LastError> last_error(std::span<const CleanLine> lines);
+
 // Lines that tell of progress ("Epoch 3/10", "Validation", a bar), the last few, oldest first.
 [[nodiscard]] std::vector<std::string> progress_lines(std::span<const CleanLine> lines);
 

@@ -47,6 +47,26 @@ TEST(LastTraceback, IsBounded) {
   EXPECT_EQ(frames_of(deep).back().line, 999);
 }
 
+std::string error_of(std::string_view text) {
+  const std::optional<LastError> error = last_error(clean_lines(text));
+  return error ? error->name : "none";
+}
+
+TEST(LastErrorOfALog, EndsItsTraceback) {
+  EXPECT_EQ(error_of("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    x\nKeyError: 'id'\n"),
+            "KeyError");
+  EXPECT_EQ(error_of("json.decoder.JSONDecodeError: Expecting value\n"), "JSONDecodeError");
+}
+
+TEST(LastErrorOfALog, IsNoneOfMemoryAndNoneThatTheProgramSurvived) {
+  const std::string head = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    x\n";
+  EXPECT_EQ(error_of(head + "LimitError: no memory left for it\n"), "none");
+  std::string goes_on = head + "KeyError: 'id'\n";
+  for (int i = 0; i < 50; ++i) goes_on += "step " + std::to_string(i) + "\n";
+  EXPECT_EQ(error_of(goes_on), "none");
+  EXPECT_EQ(error_of("a\nb\nc\nd\ne\nValueError: sample 3 is skipped\nf\n"), "none");
+}
+
 TEST(ProgressLines, AreTheLastOnesOldestFirst) {
   const std::vector<std::string> lines =
       progress_lines(clean_lines("Epoch 1/3\nnothing\n 10%|# | 1/10 [00:01<00:09, 1.0s/it]\nValidating\n"));

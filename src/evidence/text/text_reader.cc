@@ -269,8 +269,30 @@ class Reader {
     evidence_.size_bytes = static_cast<int64_t>(base_ + text.size());
     evidence_.lines = line_of(text, text.size()) - (text.empty() || text.back() == '\n' ? 1 : 0);
     const std::string_view last = text.substr(text.size() - std::min(text.size(), kContextBytes));
-    evidence_.tail = progress_lines(clean_lines(last));
+    const std::vector<CleanLine> lines = clean_lines(last);
+    evidence_.tail = progress_lines(lines);
     if (evidence_.messages.empty()) look_around(last, evidence_.surroundings);
+    take_last_error(text, last, lines);
+  }
+
+  // A program that died of an error of its own, where nothing else tells of a failure.
+  void take_last_error(std::string_view text, std::string_view last, const std::vector<CleanLine>& lines) {
+    const bool fails = std::any_of(evidence_.messages.begin(), evidence_.messages.end(),
+                                   [](const TextMessage& message) { return message.strength > 0; });
+    const std::optional<LastError> error = fails ? std::nullopt : last_error(lines);
+    if (!error) return;
+    TextMessage& message = evidence_.messages.emplace_back();
+    message.id = "program.error";
+    message.family = Family::program;
+    message.kind = Kind::not_memory;
+    message.strength = 1;
+    message.what = error->name;
+    message.excerpt = error->text;
+    const size_t at = text.size() - last.size() + error->raw_begin;
+    message.offset_bytes = static_cast<int64_t>(base_ + at);
+    message.line = line_of(text, at);
+    message.frames = last_traceback(lines, std::nullopt);
+    ++evidence_.seen["program.error"];
   }
 
   ByteSource& source_;
