@@ -106,10 +106,10 @@ std::optional<RankFailure> odd_one_out(const TextFacts& facts) {
 }
 
 // A rank that only lost the others is told apart from those that failed themselves.
-std::string rank_kind(const TextFacts& facts, const RankFailure& rank, Language language) {
+std::string rank_kind_key(const TextFacts& facts, const RankFailure& rank) {
   const auto only_waited = [](const RankFailure& each) { return each.message->family == Family::collective; };
   const bool is_consequence = only_waited(rank) && !std::all_of(facts.ranks.begin(), facts.ranks.end(), only_waited);
-  return say(is_consequence ? "text.consequence" : "text.kind-" + std::string(name_of(rank.kind)), language);
+  return is_consequence ? "text.consequence" : "text.kind-" + std::string(name_of(rank.kind));
 }
 
 void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& sections) {
@@ -133,7 +133,7 @@ void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& 
   for (size_t i = 0; i < std::min(facts.ranks.size(), kRanksShown); ++i) {
     const RankFailure& each = facts.ranks[i];
     table.rows.push_back(Row{.cells = {who_text(facts, each, language), format_count(each.message->line),
-                                       rank_kind(facts, each, language), each.message->excerpt}});
+                                       say(rank_kind_key(facts, each), language), each.message->excerpt}});
   }
   if (facts.ranks.size() > kRanksShown) {
     const Phrase others =
@@ -145,7 +145,7 @@ void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& 
     const RankFailure& usual = odd->message == facts.ranks[0].message ? facts.ranks[1] : facts.ranks[0];
     const Phrase differs = Phrase{.key = "text.ranks-differ"}
                                .with("who", who_text(facts, *odd, language))
-                               .with("kind", Phrase{.key = "text.kind-" + std::string(name_of(usual.kind))});
+                               .with("kind", Phrase{.key = rank_kind_key(facts, usual)});
     sections.push_back(Section{.body = Sentence{.text = say(differs, language)}, .joined = true});
   }
 }

@@ -89,10 +89,13 @@ std::optional<LastError> last_error(std::span<const CleanLine> lines) {
   static const re2::RE2 error(R"(^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Failed|Interrupt))(?::.*)?$)",
                               bytes_options());
   static const re2::RE2 memory(R"((?i:memor|alloc|\boom\b|killed|resource))", bytes_options());
+  static const re2::RE2 ran_out(R"((?i:out of memory|outofmemory|\boom\b|memory ?error|cannot allocate|\bkilled\b))",
+                                bytes_options());
   constexpr size_t kMostBehind = 20;  // lines of a launcher, a shell, a clean-up
   constexpr size_t kShort = 5;        // lines of an error that was pasted alone
   bool in_traceback = lines.size() <= kShort;
   size_t behind = 0;
+  bool names_memory = false;  // since the traceback began
   std::optional<LastError> found;
   for (const CleanLine& line : lines) {
     const std::string_view text = trimmed(line.text);
@@ -100,8 +103,10 @@ std::optional<LastError> last_error(std::span<const CleanLine> lines) {
     ++behind;
     if (starts_traceback(text)) {
       in_traceback = true;
+      names_memory = false;
       found.reset();
     }
+    names_memory |= in_traceback && re2::RE2::PartialMatch(piece(text), ran_out);
     LastError candidate;
     if (!in_traceback || found || !re2::RE2::PartialMatch(piece(text), error, &candidate.name)) continue;
     candidate.text = std::string(text.substr(0, kLongestCode));
@@ -110,7 +115,7 @@ std::optional<LastError> last_error(std::span<const CleanLine> lines) {
     behind = 0;
   }
   const bool is_last = found && behind <= kMostBehind;
-  if (!is_last || re2::RE2::PartialMatch(found->text, memory)) return std::nullopt;
+  if (!is_last || names_memory || re2::RE2::PartialMatch(found->text, memory)) return std::nullopt;
   return found;
 }
 

@@ -61,6 +61,7 @@ TEST(LastErrorOfALog, EndsItsTraceback) {
 TEST(LastErrorOfALog, IsNoneOfMemoryAndNoneThatTheProgramSurvived) {
   const std::string head = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    x\n";
   EXPECT_EQ(error_of(head + "LimitError: no memory left for it\n"), "none");
+  EXPECT_EQ(error_of(head + "the OOM of step 3 again\nJobError: gave up\n"), "none");
   std::string goes_on = head + "KeyError: 'id'\n";
   for (int i = 0; i < 50; ++i) goes_on += "step " + std::to_string(i) + "\n";
   EXPECT_EQ(error_of(goes_on), "none");
