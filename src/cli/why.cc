@@ -81,7 +81,8 @@ Result<int> run(const Options& options, Output& output) {
   if (arguments.explain) return run_explain(arguments, output);
   OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence, arguments.language));
   TextFacts facts = find_text_facts(given.logs);
-  if (arguments.gpu && !arguments.gpu->name.empty()) facts.around.gpu_name = arguments.gpu->name;
+  const bool is_named = arguments.gpu && arguments.gpu->source != GpuMemorySource::given;
+  if (is_named) facts.around.gpu_name = arguments.gpu->name;
   const bool has_snapshot = given.piped || !given.snapshots.empty();
   if (given.logs.empty()) {
     if (given.piped) {

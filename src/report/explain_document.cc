@@ -8,6 +8,7 @@
 #include "base/did_you_mean.h"
 #include "remedies/causes.h"
 #include "remedies/remedy.h"
+#include "report/pasted_lines.h"
 #include "types/phrase.h"
 
 namespace oomscope {
@@ -136,13 +137,8 @@ Document explain_remedy(const Remedy& remedy, Language language) {
       if (snippet.lines == shown) continue;
       shown = snippet.lines;
       Lines lines{.title = filled("paste", "place", std::string(name_of(snippet.place)), language),
-                  .lines = {},
+                  .lines = pasted_lines(snippet.lines, language),
                   .style = Style::green};
-      for (size_t at = 0; at <= snippet.lines.size();) {
-        const size_t end = std::min(snippet.lines.find('\n', at), snippet.lines.size());
-        lines.lines.push_back(snippet.lines.substr(at, end - at));
-        at = end + 1;
-      }
       document.sections.push_back({.body = std::move(lines)});
     }
   }

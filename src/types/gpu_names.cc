@@ -248,8 +248,7 @@ Result<GpuMemory> resolve_gpu(std::string_view text) {
                  .hint = "error.gpu-too-small-to-be-meant.hint",
                  .values = {{"bytes", format_bytes(*size)}}};
   }
-  return GpuMemory{
-      .name = format_bytes(*size) + " card", .total_bytes = *size, .source = GpuMemorySource::given, .note = ""};
+  return GpuMemory{.name = "--gpu", .total_bytes = *size, .source = GpuMemorySource::given, .note = ""};
 }
 
 std::optional<int> compute_capability(std::string_view text) {
