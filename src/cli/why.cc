@@ -1,14 +1,18 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
 #include "analysis/rules/ranking.h"
+#include "analysis/run_facts.h"
 #include "analysis/text_facts.h"
+#include "base/bytes_text.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/load_snapshot.h"
 #include "cli/why_combined.h"
 #include "cli/why_evidence.h"
 #include "cli/why_ranks.h"
-#include "cli/why_snapshot.h"
 #include "report/explain_document.h"
+#include "report/findings_document.h"
 #include "report/text_document.h"
+#include "report/why_document.h"
 
 namespace oomscope {
 namespace {
@@ -38,6 +42,104 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_gpu(raw.gpu, options.why.gpu);
 }
 
+// Of several devices the one whose request failed last; else the one that holds most. A caveat names the others.
+Result<int32_t> device_to_explain(const Snapshot& snapshot, const WhyArguments& arguments, Caveats& caveats) {
+  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
+  std::string list;
+  std::vector<std::pair<int64_t, int64_t>> weights(snapshot.traces.size());  // time of its failure, bytes it holds
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    if (segment.device >= 0 && static_cast<size_t>(segment.device) < weights.size())
+      weights[static_cast<size_t>(segment.device)].second += segment.total_size;
+  }
+  int32_t chosen = devices.front();
+  for (int32_t device : devices) {
+    const Trace& trace = snapshot.traces[static_cast<size_t>(device)];
+    const auto failed = std::find(trace.action.rbegin(), trace.action.rend(), Action::oom);
+    const auto at = static_cast<size_t>(trace.action.rend() - failed);
+    if (at > 0) weights[static_cast<size_t>(device)].first = std::max<int64_t>(trace.time_us[at - 1], 1);
+    if (weights[static_cast<size_t>(device)] > weights[static_cast<size_t>(chosen)]) chosen = device;
+    list += (list.empty() ? "" : ", ") + std::to_string(device);
+  }
+  if (devices.size() > 1) {
+    caveats.push_back(Caveat{.code = "one-of-devices",
+                             .values = {{"device", std::to_string(chosen)}, {"devices", list}},
+                             .source = CaveatSource::model});
+  }
+  return chosen;
+}
+
+Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
+                              Output& output) {
+  OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
+  Caveats caveats;
+  OOM_TRY(const int32_t device, device_to_explain(snapshot, arguments, caveats));
+  WhyOptions why{.cap_bytes = arguments.cap_bytes,
+                 .card_bytes = std::nullopt,
+                 .rules = rules,
+                 .threads = thread_count(),
+                 .progress = [&](size_t done, size_t total) {
+                   output.progress().update(say("why.progress", arguments.language), static_cast<int64_t>(done),
+                                            static_cast<int64_t>(total));
+                 }};
+  if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
+  OOM_TRY(Diagnosis diagnosis, diagnose(snapshot, device, why));
+  add_caveats(caveats, diagnosis.caveats);
+  RunFacts facts = find_run_facts(snapshot, diagnosis);
+  if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
+  std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
+  if (!arguments.no_sweep) try_first_change(findings, diagnosis);
+  for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
+    output.add(std::move(section));
+  }
+  Changes changes;
+  if (!arguments.no_sweep) {
+    OOM_TRY(changes, find_changes(diagnosis, why));
+  } else if (!rules) {
+    changes.rules = rules_not_told_apart(*diagnosis.verification);
+  }
+  for (Section& section : changes_sections(diagnosis, changes, findings, path, arguments.language)) {
+    output.add(std::move(section));
+  }
+  output.payload() = why_payload(diagnosis, changes, findings, path);
+  if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
+  return diagnosis.kind;
+}
+
+// What the message says of the limit and the card holds for the recording of the same failure too; what the user says
+// goes first. Figures of another card contradict the recording, and are left aside with a caveat.
+Result<Kind> explain_with_log(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
+                              TextFacts& facts, Output& output) {
+  WhyArguments told = arguments;
+  const bool has_figures = facts.failure != nullptr && facts.failure->family == Family::allocator;
+  if (has_figures && !told.cap_bytes) told.cap_bytes = facts.card.limit;
+  if (!has_figures || told.gpu || !facts.card.total) return explain_snapshot(path, snapshot, told, output);
+  told.gpu = GpuMemory{
+      .name = facts.around.gpu_name, .total_bytes = *facts.card.total, .source = GpuMemorySource::reported, .note = ""};
+  Result<Kind> kind = explain_snapshot(path, snapshot, told, output);
+  if (kind || kind.error().code != "gpu-too-small") return kind;
+  facts.caveats.push_back(
+      Caveat{"text-of-another-card", {{"total", format_bytes(*facts.card.total)}}, CaveatSource::model});
+  return explain_snapshot(path, snapshot, arguments, output);
+}
+
+Result<Kind> explain_file(const std::string& path, const WhyArguments& arguments, Output& output) {
+  OOM_TRY(const Snapshot snapshot, load_snapshot(path));
+  return explain_snapshot(path, snapshot, arguments, output);
+}
+
+Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+  OOM_TRY([[maybe_unused]] const Kind kind, explain_file(path, arguments, output));
+  return Done{};
+}
+
+// A file, or a folder of ranks.
+Result<Done> explain_path(const std::string& path, const WhyArguments& arguments, Output& output) {
+  if (!is_folder(path)) return explain(path, arguments, output);
+  OOM_TRY(const RankFiles files, find_rank_files(path));
+  OOM_TRY([[maybe_unused]] const SnapshotVerdict verdict, explain_ranks(files, arguments, explain_file, output));
+  return Done{};
+}
+
 Result<int> run_explain(const WhyArguments& arguments, Output& output) {
   Document document;
   if (arguments.explain_id.empty()) {
@@ -50,29 +152,21 @@ Result<int> run_explain(const WhyArguments& arguments, Output& output) {
   return 0;
 }
 
-// Snapshots without logs: one, the ranks of one job, or several that have nothing to do with each other.
+// Snapshots by their paths: one, the ranks of one job, or several that have nothing to do with each other.
 Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyArguments& arguments, Output& output) {
-  if (paths.size() > 1 && !look_like_ranks(paths)) {
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const std::string& path : paths) {
-      output.add_sentence(path, Style::cyan);
-      OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots({path}, arguments, output));
-      all.push_back(output.payload());
-    }
-    output.payload() = {{"schema", "oomscope.why-list/1"}, {"results", std::move(all)}};
+  if (paths.size() == 1) return explain_path(paths.front(), arguments, output);
+  if (look_like_ranks(paths)) {
+    OOM_TRY([[maybe_unused]] const SnapshotVerdict verdict,
+            explain_ranks(choose_rank_files(paths), arguments, explain_file, output));
     return Done{};
   }
-  if (paths.size() == 1 && !is_folder(paths.front())) {
-    OOM_TRY([[maybe_unused]] const Kind kind, explain_file(paths.front(), arguments, output));
-    return Done{};
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string& path : paths) {
+    output.add_sentence(path, Style::cyan);
+    OOM_TRY([[maybe_unused]] const Done explained, explain_path(path, arguments, output));
+    all.push_back(output.payload());
   }
-  RankFiles files;
-  if (paths.size() == 1) {
-    OOM_TRY(files, find_rank_files(paths.front()));
-  } else {
-    files = choose_rank_files(paths);
-  }
-  OOM_TRY([[maybe_unused]] const SnapshotVerdict verdict, explain_ranks(files, arguments, explain_file, output));
+  output.payload() = {{"schema", "oomscope.why-list/1"}, {"results", std::move(all)}};
   return Done{};
 }
 
@@ -91,7 +185,7 @@ Result<int> run(const Options& options, Output& output) {
       OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
     }
   } else if (has_snapshot) {
-    OOM_TRY([[maybe_unused]] const Done explained, explain_combined(given, arguments, facts, output));
+    OOM_TRY([[maybe_unused]] const Done explained, explain_combined(given, arguments, facts, explain_with_log, output));
   } else {
     const std::vector<Finding> findings = find_findings({.run = nullptr, .text = &facts});
     for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));

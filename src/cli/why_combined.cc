@@ -7,7 +7,6 @@
 #include "analysis/rules/ranking.h"
 #include "cli/load_snapshot.h"
 #include "cli/why_ranks.h"
-#include "cli/why_snapshot.h"
 #include "report/text_document.h"
 
 namespace oomscope {
@@ -45,8 +44,9 @@ bool any_request_failed(const Snapshot& snapshot) {
 // A snapshot is exact about the GPU, a log alone knows of the host and of the other ranks.
 class Combined {
  public:
-  Combined(const GivenEvidence& given, const WhyArguments& arguments, TextFacts& facts, Output& output)
-      : given_(given), arguments_(arguments), facts_(facts), output_(output) {}
+  Combined(const GivenEvidence& given, const WhyArguments& arguments, TextFacts& facts, ExplainWithLog explain,
+           Output& output)
+      : given_(given), arguments_(arguments), facts_(facts), explain_with_log_(explain), output_(output) {}
 
   Result<Done> explain() {
     OOM_TRY(const SnapshotVerdict verdict, explain_snapshots());
@@ -71,17 +71,17 @@ class Combined {
 
   Result<SnapshotVerdict> explain_one(const std::string& path, const Snapshot& snapshot) {
     if (!any_request_failed(snapshot)) show_log_that_decides();
-    OOM_TRY(const Kind kind, explain_with_log(path, snapshot, arguments_, facts_, output_));
+    OOM_TRY(const Kind kind, explain_with_log_(path, snapshot, arguments_, facts_, output_));
     return SnapshotVerdict{.kind = kind, .rank = read_rank_name(path).rank};
   }
 
   // The message's figures are of its own rank.
   Result<Kind> explain_rank_with_log(const std::string& path, const WhyArguments& of_rank, Output& output) {
+    OOM_TRY(const Snapshot snapshot, load_snapshot(path));
     const std::optional<int64_t> rank = read_rank_name(path).rank;
     const std::optional<int64_t> failed = rank_of_failure(facts_);
-    if (rank && failed && rank != failed) return explain_file(path, of_rank, output);
-    OOM_TRY(const Snapshot snapshot, load_snapshot(path));
-    return explain_with_log(path, snapshot, of_rank, facts_, output);
+    TextFacts none;
+    return explain_with_log_(path, snapshot, of_rank, rank && failed && rank != failed ? none : facts_, output);
   }
 
   // Where nothing failed in the snapshots the log is the answer, and stands first.
@@ -142,6 +142,7 @@ class Combined {
   const GivenEvidence& given_;
   const WhyArguments& arguments_;
   TextFacts& facts_;
+  ExplainWithLog explain_with_log_;
   Output& output_;
   std::vector<Finding> findings_;  // of the log, where it does not tell of the snapshot's failure
   bool log_is_shown_ = false;
@@ -150,8 +151,8 @@ class Combined {
 }  // namespace
 
 Result<Done> explain_combined(const GivenEvidence& given, const WhyArguments& arguments, TextFacts& facts,
-                              Output& output) {
-  return Combined(given, arguments, facts, output).explain();
+                              ExplainWithLog explain, Output& output) {
+  return Combined(given, arguments, facts, explain, output).explain();
 }
 
 }  // namespace oomscope
