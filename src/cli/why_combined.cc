@@ -44,9 +44,9 @@ bool any_request_failed(const Snapshot& snapshot) {
 // A snapshot is exact about the GPU, a log alone knows of the host and of the other ranks.
 class Combined {
  public:
-  Combined(const GivenEvidence& given, const WhyArguments& arguments, TextFacts& facts, ExplainWithLog explain,
+  Combined(const GivenEvidence& given, const WhyArguments& arguments, TextFacts& facts, ExplainWithLog with_log,
            Output& output)
-      : given_(given), arguments_(arguments), facts_(facts), explain_with_log_(explain), output_(output) {}
+      : given_(given), arguments_(arguments), facts_(facts), explain_with_log_(with_log), output_(output) {}
 
   Result<Done> explain() {
     OOM_TRY(const SnapshotVerdict verdict, explain_snapshots());
