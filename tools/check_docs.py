@@ -109,8 +109,10 @@ def check_errors(root, code):
         if path.suffix not in (".cc", ".h") or path.name.endswith("_test.cc") or "src" not in path.parts:
             continue
         for key in re.findall(r'"((?:error|difference|progress|verify)\.[a-z0-9.-]*[a-z0-9])"', text):
-            if key not in words and not key.endswith(".cc"):
+            if key not in words:
                 yield f"{path.relative_to(root)}: the key {key} is not in src/words/"
+        for sentence in re.findall(r'\.what = "([^"\n]* [^"\n]*)"', text):
+            yield f"{path.relative_to(root)}: an error says \"{sentence}\" itself; make it a key of src/words/*/errors.json"
 
 
 def check_caveats(root, code):
