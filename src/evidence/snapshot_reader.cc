@@ -42,7 +42,8 @@ Result<std::unique_ptr<ByteSource>> find_pickle(std::unique_ptr<ByteSource> sour
     if (front.empty()) {
       bool is_bare = layer == 0;
       return Error{is_bare ? "file-empty" : "page-without-snapshot",
-                   is_bare ? "error.file-empty" : "error.page-without-snapshot", name, "error.dump-snapshot"};
+                   is_bare ? "error.file-empty" : "error.page-without-snapshot", name,
+                   is_bare ? "error.file-empty.hint" : "error.dump-snapshot"};
     }
     Packing packing = packing_of(front);
     if (packing != Packing::none) {
