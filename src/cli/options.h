@@ -25,6 +25,7 @@ struct SnapshotArguments {
   std::string path;           // "-" is standard input
   std::optional<int> device;  // --device N
   std::string rules;          // --rules NAME; empty: found by trying
+  Language language = Language::english;
 };
 
 struct WhyArguments {

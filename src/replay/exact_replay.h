@@ -29,7 +29,8 @@ enum class LimitHint : uint8_t { none, too_low, too_high };
 
 struct Difference {
   uint32_t event = 0;  // index into the trace; its size for the final state
-  std::string what;
+  std::string what;    // a key of src/words/, "difference.", and its values
+  Values values = {};
   LimitHint hint = LimitHint::none;
   uint64_t engine_address = 0;  // where the engine put or released something; 0: nowhere
 };
@@ -124,7 +125,9 @@ class ExactReplay {
   void hold_in_recorded_order(uint32_t event);
   void finish_prefix(uint32_t event);
   void force_placement(uint32_t event, uint32_t id, Block* placed);
-  void differ(uint32_t event, std::string what, LimitHint hint = LimitHint::none, uint64_t engine_address = 0);
+  // `what` is "difference.WHAT".
+  void differ(uint32_t event, std::string_view what, Values values, LimitHint hint = LimitHint::none,
+              uint64_t engine_address = 0);
   [[nodiscard]] PoolId pool_of_request(uint32_t event) const;
 
   Timeline& timeline_;

@@ -387,12 +387,13 @@ class Verifier {
     }
     v.final_state_checked = snapshot_.complete;
     if (!v.final_state_checked) return;
-    const std::string text = compare_final_state(snapshot_, device_, v.replay->allocator());
-    v.final_state_equal = text.empty();
-    if (!text.empty()) {
-      v.caveats.push_back(
-          Caveat{.code = "final-state-differs", .values = {{"difference", text}}, .source = CaveatSource::model});
-    }
+    const std::optional<StateDifference> difference = compare_final_state(snapshot_, device_, v.replay->allocator());
+    v.final_state_equal = !difference;
+    if (!difference) return;
+    Values values = difference->values;
+    values.emplace_back("difference", difference->what);
+    v.caveats.push_back(
+        Caveat{.code = "final-state-differs", .values = std::move(values), .source = CaveatSource::model});
   }
 
   [[nodiscard]] std::optional<LimitRange> limit_range(const Attempt& attempt) const {
