@@ -87,7 +87,7 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   RunFacts facts = find_run_facts(snapshot, diagnosis);
   if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
   std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
-  if (!arguments.no_sweep) try_first_change(findings, diagnosis);
+  try_changes(findings, facts);
   for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
     output.add(std::move(section));
   }

@@ -39,7 +39,7 @@ JsonAnswer why(const std::string& path, const WhyOptions& options) {
     OOM_TRY(const Changes changes, find_changes(diagnosis, inner));
     const RunFacts facts = find_run_facts(snapshot, diagnosis);
     std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
-    try_first_change(findings, diagnosis);
+    try_changes(findings, facts);
     answer.json = why_payload(diagnosis, changes, findings, path)
                       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     return Done{};

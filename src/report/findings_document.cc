@@ -46,9 +46,11 @@ Json change_json(const Change& change) {
 }
 
 std::string effect_text(const Predicted& predicted, Language language) {
-  if (predicted.completed && *predicted.completed && predicted.peak_reserved) {
-    return say(Phrase{.key = "finding.completes"}.with("reserved", format_mib(*predicted.peak_reserved)), language);
-  }
+  const auto with_reserved = [&](std::string key) {
+    return say(Phrase{.key = std::move(key)}.with("reserved", format_mib(*predicted.peak_reserved)), language);
+  };
+  if (predicted.completed && !*predicted.completed) return say("finding.not-enough", language);
+  if (predicted.peak_reserved) return with_reserved(predicted.completed ? "finding.completes" : "finding.peak");
   if (predicted.saved_bytes) {
     return say(Phrase{.key = "finding.saves"}.with("bytes", format_bytes(*predicted.saved_bytes)), language);
   }

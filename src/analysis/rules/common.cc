@@ -131,7 +131,7 @@ void free_after_pass(Finding& finding, const RunFacts& facts, const Growth& grow
     // What the program made of the results may be what the next pass works on.
     const uint32_t until = pass + (facts.traits(id).has(Trait::module_call) ? 1 : 2);
     if (until >= passes.size()) continue;
-    finding.frees.push_back(EarlierFree{.allocation = id, .event = passes[until].begin});
+    finding.edits.push_back(RequestEdit{.allocation = id, .free_at = passes[until].begin});
   }
 }
 
