@@ -25,10 +25,11 @@ Trials without_cause(const RunFacts&, const Finding& finding) {
   Trial trial;
   trial.edits.blocks = finding.edits;
   if (finding.drops_request) trial.edits.last_failure_bytes = 0;
-  const auto is_kept = [](const RequestEdit& edit) { return edit.size != RequestEdit::kSizeAsRecorded; };
-  const bool resizes = std::any_of(finding.edits.begin(), finding.edits.end(), is_kept);
-  trial.what = trial_phrase(resizes ? "changed-blocks" : "without-blocks")
-                   .with("blocks", format_count(static_cast<int64_t>(finding.edits.size())));
+  const std::string_view what = finding.id == "small-blocks-pin-segments" ? "one-buffer"
+                                : finding.id == "growing-sizes"           ? "largest-size"
+                                : finding.edits.empty()                   ? "without-request"
+                                                                          : "without-blocks";
+  trial.what = trial_phrase(what).with("blocks", format_count(static_cast<int64_t>(finding.edits.size())));
   return {std::move(trial)};
 }
 
@@ -211,7 +212,12 @@ Trials chunked_loss(const RunFacts& run, const Finding& finding) {
     trial.edits.blocks.push_back(
         {.allocation = id, .size = divided(run.timeline().allocations[id].requested, kChunks)});
   }
-  for (const RequestEdit& edit : finding.edits) trial.edits.blocks.push_back(edit);
+  if (finding.id == "logits") {
+    for (const RequestEdit& edit : finding.edits) {
+      const int64_t bytes = run.timeline().allocations[edit.allocation].requested;
+      trial.edits.blocks.push_back({.allocation = edit.allocation, .size = divided(bytes, kChunks)});
+    }
+  }
   const bool for_logits = finding.id == "logits" && is_pass_phase(run.phase);
   if (run.failed() && for_logits) trial.edits.last_failure_bytes = divided(run.request(), kChunks);
   if (trial.edits.blocks.empty() && !trial.edits.last_failure_bytes) return {};
@@ -323,6 +329,18 @@ Trials no_gathering(const RunFacts& run, const Finding&) {
   return {std::move(trial)};
 }
 
+// Private pools' blocks from the common pool, and given back before the request that failed.
+Trials shared_pools(const RunFacts& run, const Finding&) {
+  if (!run.failed()) return {};
+  Trial trial{.edits = {}, .settings = {}, .what = trial_phrase("shared-pools")};
+  trial.edits.shares_pools = true;
+  for (uint32_t id : run.live) {
+    if (run.timeline().pools[run.timeline().allocations[id].pool_index].is_default()) continue;
+    trial.edits.blocks.push_back({.allocation = id, .free_at = run.instant().event});
+  }
+  return {std::move(trial)};
+}
+
 struct Row {
   std::string_view remedy;
   Trials (*trials)(const RunFacts&, const Finding&);
@@ -346,7 +364,7 @@ constexpr std::array kRows = {
     Row{"loss-item", without_cause},
     Row{"need-weights-false", without_cause},
     Row{"no-grad", without_graph},
-    Row{"pool-limit", without_cause},
+    Row{"pool-limit", shared_pools},
     Row{"results-to-cpu", without_cause},
     Row{"reuse-buffers", without_cause},
     Row{"set-to-none", no_gradients_in_forward},

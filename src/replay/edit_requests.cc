@@ -24,6 +24,9 @@ class Editor {
     }
     out_.kind.clear();
     out_.id.clear();
+    if (!edits_.shares_pools) return;
+    for (RequestStream::Place& place : out_.places) place.pool = PoolId{};
+    for (RequestStream::Failure& failure : out_.failures) failure.place.pool = PoolId{};
   }
 
   RequestStream run() {
@@ -85,8 +88,10 @@ class Editor {
         if (is_last && edits_.last_failure_bytes == 0) return;
         break;
       }
-      case RequestKind::empty_cache:
-      case RequestKind::empty_pool: break;
+      case RequestKind::empty_pool:
+        if (edits_.shares_pools) return;
+        break;
+      case RequestKind::empty_cache: break;
     }
     add(kind, id);
   }

@@ -61,6 +61,7 @@ struct RequestEdits {
   std::vector<RequestEdit> blocks;            // in any order, one a block
   std::vector<Added> added;                   // further requests, kept to the end; of the default pool
   std::optional<int64_t> last_failure_bytes;  // of the last request that failed; 0: it is not made
+  bool shares_pools = false;                  // private pools' blocks come from the common pool
 };
 [[nodiscard]] RequestStream with_edits(const RequestStream& requests, RequestEdits edits);
 
@@ -69,6 +70,7 @@ struct WhatIf {
   AllocatorSettings settings;
   std::optional<int64_t> cap_bytes;
   AddressPolicy policy = AddressPolicy::chunks;
+  uint32_t cap_from_event = 0;  // the cap holds from there on
 };
 
 struct Outcome {

@@ -101,6 +101,28 @@ void add_changes(Finding& finding, const RunFacts& facts, std::optional<int64_t>
   }
 }
 
+namespace {
+
+// The instant of a growth is where what is kept was made, by the last pass that left something.
+void place_at_birth(Finding& finding, const RunFacts& facts, const Growth& growth) {
+  const Pass& pass = facts.structure.passes[growth.last_pass];
+  const Allocation* largest = nullptr;
+  for (uint32_t id : facts.left_of(pass.begin, pass.forward_end)) {
+    const Allocation& allocation = facts.timeline().allocations[id];
+    if (largest == nullptr || allocation.requested > largest->requested) largest = &allocation;
+  }
+  if (largest == nullptr) return;
+  const Span& span = facts.structure.span_at(largest->begin);
+  if (span.phase == finding.instant.phase) return;
+  if (facts.failed()) finding.failed_in = finding.instant;
+  finding.instant.failed = false;
+  finding.instant.phase = span.phase;
+  finding.instant.event = largest->begin;
+  if (finding.instant.step) finding.instant.step = span.step;
+}
+
+}  // namespace
+
 GrowthFinding growth_finding(const RunFacts& facts, const Growth& growth, std::string_view id) {
   const int64_t each = growth.bytes / growth.passes;
   const Pass& first = facts.structure.passes[growth.first_pass];
@@ -113,6 +135,7 @@ GrowthFinding growth_finding(const RunFacts& facts, const Growth& growth, std::s
                       .with("each", format_bytes(each))
                       .with("site", site);
   finding.surer = surer("list-the-names");
+  place_at_birth(finding, facts, growth);
   add_evidence(finding,
                Phrase{.key = "cause.evidence.pass-leaves"}
                    .with("each", format_bytes(each))

@@ -12,7 +12,12 @@ namespace {
 class Tester {
  public:
   Tester(const RunFacts& facts, int64_t budget)
-      : facts_(facts), requests_(requests_of(*facts.diagnosis->verification)), budget_(budget) {}
+      : facts_(facts), requests_(requests_of(*facts.diagnosis->verification)), budget_(budget) {
+    if (!facts.failed()) return;
+    // More was reserved than the limit allows: it was set behind that.
+    const Peak& reserved = facts.diagnosis->verification->replay->peak_reserved();
+    if (reserved.bytes > facts.diagnosis->capacity.low_bytes) limit_from_ = reserved.event + 1;
+  }
 
   void test(const Finding& finding, Change& change) {
     const std::vector<Trial> trials = trials_of(facts_, finding, change.remedy);
@@ -30,6 +35,7 @@ class Tester {
     const ReplayConfig& config = facts_.diagnosis->verification->config;
     WhatIf question{.rules = config.rules, .settings = trial.settings.value_or(config.settings), .cap_bytes = {}};
     if (facts_.failed()) question.cap_bytes = facts_.diagnosis->capacity.low_bytes;
+    question.cap_from_event = limit_from_;
     const OutcomeRange outcome = replay_range(with_edits(requests_, trial.edits), question);
     // Stopped before the change had any effect: the limit came later than that, and a replay from the start says
     // nothing.
@@ -73,6 +79,7 @@ class Tester {
   const RunFacts& facts_;
   RequestStream requests_;
   int64_t budget_;
+  uint32_t limit_from_ = 0;  // event
 };
 
 // Replayed, and not enough.
