@@ -362,6 +362,11 @@ RankComparison compare_ranks(const std::vector<Rank>& ranks) {
     out.groups[group].typical = median_member(ranks, whole_members(ranks, out.groups[group].members));
     for (size_t member : out.groups[group].members) out.group_of[member] = group;
   }
+  const bool any_number =
+      std::any_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.rank.has_value(); });
+  const bool any_alike = std::any_of(out.groups.begin(), out.groups.end(),
+                                     [](const RankGroup& group) { return group.members.size() > 1; });
+  out.unrelated = out.groups.size() > 1 && !any_number && !any_alike;
   find_outliers(ranks, out);
   find_failures(ranks, out);
   return out;
