@@ -28,8 +28,9 @@ std::vector<int64_t> live_at_step_ends(const RunFacts& run) {
 
 // What is left from step to step. The second step has what the first made for good: gradients, the optimizer's state.
 void add_growth(Finding& finding, const RunFacts& run) {
-  const std::vector<int64_t> live = live_at_step_ends(run);
-  if (live.size() < 3) return;
+  std::vector<int64_t> live = live_at_step_ends(run);
+  if (live.size() < 4) return;
+  live.pop_back();                      // the end of the program belongs to its last step
   constexpr int64_t kTrifle = 1 << 20;  // a scalar a step is no growth worth telling
   const int64_t first = live[1] - live[0];
   const int64_t later = live.back() - live[1];
@@ -59,7 +60,7 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
   const Category category = static_cast<Category>(largest);
   finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
-  finding.because = because("no-failure");
+  finding.because = because(run.snapshot->complete ? "no-failure" : "file-cut");
   if (run.sums.at[largest] == 0) return {finding};
   add_evidence(finding,
                Phrase{.key = "cause.evidence.largest"}
