@@ -224,9 +224,11 @@ class Verifier {
     tried = with_final_blocks(std::move(tried));
     std::string_view chosen;
     // The rules that get furthest without the right settings need not be the right ones.
+    constexpr size_t kFewEvents = 100'000;  // for long files, only with the rules that got furthest
+    const bool is_long = tried.v->timeline.trace().size_events() > kFewEvents;
     std::vector<RuleSet> candidates = {tried.v->config.rules};
     for (const RuleSet& rules : all_rule_sets()) {
-      if (!options_.rules && rules.name != candidates[0].name) candidates.push_back(rules);
+      if (!options_.rules && !is_long && rules.name != candidates[0].name) candidates.push_back(rules);
     }
     for (const RuleSet& rules : candidates) {
       for (std::string_view conf : kLikelySettings) {
@@ -456,6 +458,9 @@ class Verifier {
       }
       v.caveats.push_back(Caveat{
           .code = "starts-mid-life", .values = {{"count", std::to_string(live)}}, .source = CaveatSource::recording});
+    }
+    if (snapshot_.events_were_cut() && timeline.starts_mid_life) {
+      v.caveats.push_back(Caveat{.code = "start-cut-off", .values = {}, .source = CaveatSource::recording});
     }
     if (timeline.uncertain_ghosts > 0) {
       v.caveats.push_back(Caveat{.code = "uncertain-start-blocks",
