@@ -22,38 +22,68 @@ class Tester {
   void test(const Finding& finding, Change& change) {
     const std::vector<Trial> trials = trials_of(facts_, finding, change.remedy);
     if (trials.empty()) return say_why_not(change, "not-tried");
+    std::optional<Answer> best;
     for (const Trial& trial : trials) {
-      budget_ -= static_cast<int64_t>(requests_.kind.size());
-      if (budget_ < 0) return say_why_not(change, "not-tried-for-time");
-      if (replay(trial, change)) return;
+      if (budget_ <= 0) break;
+      const Answer answer = replay(trial);
+      if (!best || answer.result < best->result) best = answer;
+      if (best->result == Ending::completes) break;
     }
+    if (!best) return say_why_not(change, "not-tried-for-time");
+    if (best->result == Ending::too_early) return say_why_not(change, "not-tried-late-limit");
+    write(*best, change);
   }
 
  private:
-  // True: settled, no stronger trial is wanted.
-  bool replay(const Trial& trial, Change& change) {
+  enum class Ending : uint8_t {
+    completes,
+    open,  // within the range in which the limit is
+    fails,
+    too_early,  // stopped before the change had any effect: the limit came later, and the replay says nothing
+  };
+  struct Answer {
+    Ending result = Ending::fails;
+    OutcomeRange outcome;
+    Phrase what;
+  };
+
+  Answer replay(const Trial& trial) {
     const ReplayConfig& config = facts_.diagnosis->verification->config;
+    const RequestStream changed = with_edits(requests_, trial.edits);
     WhatIf question{.rules = config.rules, .settings = trial.settings.value_or(config.settings), .cap_bytes = {}};
-    if (facts_.failed()) question.cap_bytes = facts_.diagnosis->capacity.low_bytes;
-    question.cap_from_event = limit_from_;
-    const OutcomeRange outcome = replay_range(with_edits(requests_, trial.edits), question);
-    // Stopped before the change had any effect: the limit came later than that, and a replay from the start says
-    // nothing.
-    const bool too_early = !outcome.main.completed && outcome.main.stopped_at_event < first_effect(trial);
-    if (too_early) {
-      say_why_not(change, "not-tried-late-limit");
-      return true;
+    const auto replayed = [&](std::optional<int64_t> cap) {
+      budget_ -= static_cast<int64_t>(changed.kind.size());
+      question.cap_bytes = cap;
+      question.cap_from_event = cap ? limit_from_ : 0;
+      return replay_range(changed, question);
+    };
+    if (!facts_.failed()) return {.result = Ending::completes, .outcome = replayed(std::nullopt), .what = trial.what};
+    const Capacity& capacity = facts_.diagnosis->capacity;
+    const OutcomeRange low = replayed(capacity.low_bytes);
+    if (low.main.completed) return {.result = Ending::completes, .outcome = low, .what = trial.what};
+    if (low.main.stopped_at_event < first_effect(trial))
+      return {.result = Ending::too_early, .outcome = low, .what = {}};
+    if (capacity.high_bytes > capacity.low_bytes) {
+      const OutcomeRange high = replayed(capacity.high_bytes);
+      if (high.main.completed) return {.result = Ending::open, .outcome = high, .what = trial.what};
     }
+    return {.result = Ending::fails, .outcome = low, .what = trial.what};
+  }
+
+  void write(const Answer& answer, Change& change) const {
     if (!change.predicted) change.predicted = Predicted{};
     Predicted& predicted = *change.predicted;
-    if (facts_.failed()) predicted.completed = outcome.main.completed;
-    predicted.peak_reserved = outcome.main.peak_reserved;
-    predicted.peak_reserved_low = outcome.peak_reserved_low;
-    predicted.peak_reserved_high = outcome.peak_reserved_high;
-    predicted.source =
-        Phrase{.key = facts_.failed() ? "cause.predicted.replay" : "cause.predicted.replay-of-peak"}.with("what",
-                                                                                                          {trial.what});
-    return outcome.main.completed;
+    if (facts_.failed() && answer.result != Ending::open) predicted.completed = answer.result == Ending::completes;
+    predicted.peak_reserved = answer.outcome.main.peak_reserved;
+    predicted.peak_reserved_low = answer.outcome.peak_reserved_low;
+    predicted.peak_reserved_high = answer.outcome.peak_reserved_high;
+    const char* key = !facts_.failed()                ? "replay-of-peak"
+                      : answer.result == Ending::open ? "replay-in-range"
+                                                      : "replay";
+    predicted.source = Phrase{.key = "cause.predicted." + std::string(key)}
+                           .with("what", {answer.what})
+                           .with("low", format_mib(facts_.diagnosis->capacity.low_bytes))
+                           .with("high", format_mib(facts_.diagnosis->capacity.high_bytes));
   }
 
   // The first event at which the trial changes anything.
