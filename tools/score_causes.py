@@ -49,6 +49,13 @@ def first_tested(finding):
     return None
 
 
+def instant_right(label, text):
+    """Does the text say what one of the label's alternatives says? "any" and "-" ask for nothing."""
+    said = set(re.findall(r"[a-z]+", (text or "").lower()))
+    wanted = [set(re.findall(r"[a-z]+", each.lower())) - {"the", "of"} for each in label.split(" or ")]
+    return label in ("any", "-", "") or any(words <= said for words in wanted)
+
+
 def labelled(data):
     labels = json.loads((data / "causes.json").read_text())
     return [(name, data / name, {label["cause"]}, label["instant"]) for name, label in labels.items()]
@@ -104,7 +111,7 @@ def main():
         if arguments.names:
             cases = [case for case in cases if any(name in case[0] for name in arguments.names)]
         right = 0
-        failed, tested, completed = 0, 0, 0
+        failed, tested, completed, placed = 0, 0, 0, 0
         for name, path, expected, instant in cases:
             snapshot = path if path.is_file() else snapshot_of(path)
             if snapshot is None:
@@ -113,6 +120,7 @@ def main():
             finding, others = first_finding(arguments.program, snapshot)
             hit = finding["id"] in expected
             right += hit
+            placed += hit and instant_right(instant, finding["instant"].get("text"))
             trial = first_tested(finding)
             if finding["instant"].get("failed") or finding.get("failed_in"):
                 failed += 1
@@ -125,7 +133,7 @@ def main():
             if not hit or arguments.all or group == "labelled":
                 print(f"{'  ' if hit else '! '}{name}: {finding['id']} ({finding['instant'].get('text')}); expected "
                       f"{'/'.join(sorted(expected))} ({instant}); also {', '.join(others)}")
-        print(f"{group}: {right} of {len(cases)}")
+        print(f"{group}: {right} of {len(cases)}, of them {placed} at the right instant")
         if failed:
             print(f"{group}: of {failed} that failed, {tested} have a change that was replayed; the first completes in "
                   f"{completed}")

@@ -229,7 +229,7 @@ class RanksWriter {
   }
 
   [[nodiscard]] Table ranks_table() const {
-    Table table{.title = words("ranks.ranks.title"),
+    Table table{.title = words(comparison_.unrelated ? "ranks.recordings.title" : "ranks.ranks.title"),
                 .columns = {{.header = words("ranks.ranks.rank"), .may_shrink = true, .keep = Keep::tail},
                             {.header = words("ranks.groups.group"), .align = Align::right},
                             {.header = words("ranks.ranks.allocated"), .align = Align::right},

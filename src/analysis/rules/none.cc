@@ -60,7 +60,8 @@ std::vector<Finding> find_none(const CaseFacts& facts) {
   const Category category = static_cast<Category>(largest);
   finding.claim = run.diagnosis->sentence;
   finding.confidence = run.diagnosis->confidence;
-  finding.because = because(run.snapshot->complete ? "no-failure" : "file-cut");
+  const bool survived = run.diagnosis->verification->refused_requests > 0;
+  finding.because = because(!run.snapshot->complete ? "file-cut" : survived ? "failures-survived" : "no-failure");
   if (run.sums.at[largest] == 0) return {finding};
   add_evidence(finding,
                Phrase{.key = "cause.evidence.largest"}
