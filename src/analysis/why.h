@@ -88,6 +88,10 @@ struct Changes {
   Phrase sentence;                // what would have made it fit, or how much less would do
 };
 
+// Of several devices the one whose request failed last; else the one that holds most. A caveat names the others.
+// `devices` are those of the snapshot, at least one.
+[[nodiscard]] int32_t device_to_explain(const Snapshot& snapshot, const std::vector<int32_t>& devices,
+                                        Caveats& caveats);
 // Error: gpu-too-small. A file without history gets a diagnosis of its segments.
 [[nodiscard]] Result<Diagnosis> diagnose(const Snapshot& snapshot, int32_t device, const WhyOptions& options);
 [[nodiscard]] Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options);

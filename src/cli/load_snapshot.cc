@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/did_you_mean.h"
+#include "evidence/marks_file.h"
 #include "model/pairing_ahead.h"
 #include "model/timeline.h"
 
@@ -42,7 +43,10 @@ Error at_its_name(Error error, const std::string& path) {
 
 Result<Snapshot> load_snapshot(const std::string& path, const SnapshotReadOptions& options) {
   Result<Snapshot> snapshot = read_snapshot_file(path == "-" ? "/dev/stdin" : path, options);
-  if (snapshot) return with_all_traces(*std::move(snapshot));
+  if (snapshot) {
+    add_marks_beside(path, *snapshot);
+    return with_all_traces(*std::move(snapshot));
+  }
   return at_its_name(std::move(snapshot.error()), path);
 }
 

@@ -42,37 +42,12 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_gpu(raw.gpu, options.why.gpu);
 }
 
-// Of several devices the one whose request failed last; else the one that holds most. A caveat names the others.
-Result<int32_t> device_to_explain(const Snapshot& snapshot, const WhyArguments& arguments, Caveats& caveats) {
-  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
-  std::string list;
-  std::vector<std::pair<int64_t, int64_t>> weights(snapshot.traces.size());  // time of its failure, bytes it holds
-  for (const SnapshotSegment& segment : snapshot.segments) {
-    if (segment.device >= 0 && static_cast<size_t>(segment.device) < weights.size())
-      weights[static_cast<size_t>(segment.device)].second += segment.total_size;
-  }
-  int32_t chosen = devices.front();
-  for (int32_t device : devices) {
-    const Trace& trace = snapshot.traces[static_cast<size_t>(device)];
-    const auto failed = std::find(trace.action.rbegin(), trace.action.rend(), Action::oom);
-    const auto at = static_cast<size_t>(trace.action.rend() - failed);
-    if (at > 0) weights[static_cast<size_t>(device)].first = std::max<int64_t>(trace.time_us[at - 1], 1);
-    if (weights[static_cast<size_t>(device)] > weights[static_cast<size_t>(chosen)]) chosen = device;
-    list += (list.empty() ? "" : ", ") + std::to_string(device);
-  }
-  if (devices.size() > 1) {
-    caveats.push_back(Caveat{.code = "one-of-devices",
-                             .values = {{"device", std::to_string(chosen)}, {"devices", list}},
-                             .source = CaveatSource::model});
-  }
-  return chosen;
-}
-
 Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
                               Output& output) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   Caveats caveats;
-  OOM_TRY(const int32_t device, device_to_explain(snapshot, arguments, caveats));
+  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
+  const int32_t device = device_to_explain(snapshot, devices, caveats);
   WhyOptions why{.cap_bytes = arguments.cap_bytes,
                  .card_bytes = std::nullopt,
                  .rules = rules,
@@ -87,7 +62,7 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   RunFacts facts = find_run_facts(snapshot, diagnosis);
   if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
   std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
-  if (!arguments.no_sweep) try_first_change(findings, diagnosis);
+  try_changes(findings, facts);
   for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
     output.add(std::move(section));
   }

@@ -168,10 +168,11 @@ class Run {
  public:
   Run(const RequestStream& requests, const WhatIf& question)
       : requests_(requests),
+        question_(question),
         device_(question.policy, kBoundlessCard, requests.address_hints),
         allocator_(question.rules, question.settings, device_),
         blocks_(requests.size.size(), nullptr) {
-    allocator_.set_memory_limit(question.cap_bytes);
+    if (question.cap_from_event == 0) allocator_.set_memory_limit(question.cap_bytes);
     outcome_.failure_served.resize(requests.failures.size(), false);
   }
 
@@ -208,7 +209,13 @@ class Run {
     if (block != nullptr && block->held && block->tag == tag_of(id)) allocator_.complete(block);
   }
 
+  void reach(uint32_t event) {
+    const bool begins = question_.cap_from_event > 0 && event != kNoEvent && event >= question_.cap_from_event;
+    if (begins) allocator_.set_memory_limit(question_.cap_bytes);
+  }
+
   void malloc(size_t index, uint32_t id) {
+    reach(requests_.begin[id]);
     const RequestStream::Place& place = requests_.places[requests_.place[id]];
     Block* block = allocator_.malloc_in_pool(requests_.size[id], place.stream, place.pool);
     blocks_[id] = block;
@@ -228,6 +235,7 @@ class Run {
 
   void failed(uint32_t id) {
     const RequestStream::Failure& failure = requests_.failures[id];
+    reach(failure.event);
     Block* block = allocator_.malloc_in_pool(failure.size, failure.place.stream, failure.place.pool);
     outcome_.failure_served[id] = block != nullptr;
     if (block == nullptr) {
@@ -259,6 +267,7 @@ class Run {
   }
 
   const RequestStream& requests_;
+  const WhatIf& question_;
   AddressSpace device_;
   CachingAllocator allocator_;
   std::vector<Block*> blocks_;

@@ -47,9 +47,11 @@ Json change_json(const Change& change) {
 }
 
 std::string effect_text(const Predicted& predicted, Language language) {
-  if (predicted.completed && *predicted.completed && predicted.peak_reserved) {
-    return say(Phrase{.key = "finding.completes"}.with("reserved", format_mib(*predicted.peak_reserved)), language);
-  }
+  const auto with_reserved = [&](std::string key) {
+    return say(Phrase{.key = std::move(key)}.with("reserved", format_mib(*predicted.peak_reserved)), language);
+  };
+  if (predicted.completed && !*predicted.completed) return say("finding.not-enough", language);
+  if (predicted.peak_reserved) return with_reserved(predicted.completed ? "finding.completes" : "finding.peak");
   if (predicted.saved_bytes) {
     return say(Phrase{.key = "finding.saves"}.with("bytes", format_bytes(*predicted.saved_bytes)), language);
   }
@@ -91,6 +93,18 @@ std::string claim_text(const std::string& id, Language language) {
              language);
 }
 
+Json instant_json(const FindingInstant& instant) {
+  return {{"event", or_null(instant.event)},
+          {"failed", instant.failed},
+          {"phase", std::string(name_of(instant.phase))},
+          {"step", or_null(instant.step)},
+          {"text", instant_text(instant, Language::english)}};
+}
+
+Phrase confidence_phrase(const Finding& finding) {
+  return Phrase{.key = "confidence." + std::string(name_of(finding.confidence))};
+}
+
 }  // namespace
 
 std::string instant_text(const FindingInstant& instant, Language language) {
@@ -119,11 +133,19 @@ std::vector<Section> finding_details(const std::vector<Finding>& findings, Langu
   std::vector<Section> sections;
   if (findings.empty()) return sections;
   const Finding& first = findings.front();
-  if (first.instant.event) {
+  if (first.failed_in && first.failed_in->event) {
+    sections.push_back(line(say(Phrase{.key = "finding.failed-elsewhere"}
+                                    .with("instant", instant_text(first.instant, language))
+                                    .with("failed", instant_text(*first.failed_in, language))
+                                    .with("event", format_count(*first.failed_in->event))
+                                    .with("confidence", confidence_phrase(first))
+                                    .with("because", first.because),
+                                language)));
+  } else if (first.instant.event) {
     const Phrase when = Phrase{.key = first.instant.failed ? "finding.failed-at" : "finding.seen-at"}
                             .with("instant", instant_text(first.instant, language))
                             .with("event", format_count(*first.instant.event))
-                            .with("confidence", Phrase{.key = "confidence." + std::string(name_of(first.confidence))})
+                            .with("confidence", confidence_phrase(first))
                             .with("because", first.because);
     sections.push_back(line(say(when, language)));
   }
@@ -173,12 +195,10 @@ Json findings_json(const std::vector<Finding>& findings) {
                   {"confidence", std::string(name_of(finding.confidence))},
                   {"because", text_or_null(finding.because)},
                   {"surer", text_or_null(finding.surer)},
-                  {"instant",
-                   {{"event", or_null(finding.instant.event)},
-                    {"failed", finding.instant.failed},
-                    {"phase", std::string(name_of(finding.instant.phase))},
-                    {"step", or_null(finding.instant.step)},
-                    {"text", instant_text(finding.instant, Language::english)}}}};
+                  {"instant", instant_json(finding.instant)},
+                  {"failed_in", nullptr}};
+    if (finding.failed_in) entry["failed_in"] = instant_json(*finding.failed_in);
+    if (!finding.failed_in && finding.instant.failed) entry["failed_in"] = entry["instant"];
     entry["evidence"] = Json::array();
     for (const FindingEvidence& evidence : finding.evidence) {
       entry["evidence"].push_back({{"text", say(evidence.text, Language::english)},

@@ -9,14 +9,12 @@
 namespace oomscope {
 namespace {
 
-// What another finding explains is no finding of its own: a kept graph is kept without a backward too, and attention
-// over more tokens makes the first requests of a pass larger.
+// What another finding explains is no finding of its own: a kept graph is kept without a backward too.
 struct Symptom {
   std::string_view id;
   std::string_view cause;
 };
-constexpr std::array<Symptom, 2> kSymptoms = {
-    {{"grad-in-evaluation", "graph-kept"}, {"larger-batch", "attention-matrix"}}};
+constexpr std::array kSymptoms = {Symptom{"grad-in-evaluation", "graph-kept"}};
 
 bool is_explained(const Finding& finding, const std::vector<Finding>& findings) {
   return std::any_of(kSymptoms.begin(), kSymptoms.end(), [&](const Symptom& symptom) {
