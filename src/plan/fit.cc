@@ -1,0 +1,184 @@
+// The largest value is found by doubling and bisection, each step decided by replays. Far from the cap two replays
+// decide (nothing refused without a limit, or more bytes live than the cap); near it a ladder of caps around it does.
+#include "plan/fit.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "model/structure.h"
+#include "replay/parallel.h"
+
+namespace oomscope {
+namespace {
+
+constexpr int64_t kMostValue = int64_t{1} << 32;
+constexpr int kRungs = 3;
+constexpr std::array<std::string_view, 4> kConfs = {"", "expandable_segments:True", "max_split_size_mb:128",
+                                                    "garbage_collection_threshold:0.8"};
+
+// Does it complete in a share of the cap, wherever the driver puts segments?
+struct Completes {
+  bool everywhere = false;
+  bool somewhere = false;
+};
+Completes completes_in(const RequestStream& requests, WhatIf question, double share) {
+  question.cap_bytes = static_cast<int64_t>(static_cast<double>(*question.cap_bytes) * share);
+  const OutcomeRange range = replay_range(requests, question);
+  return {.everywhere = range.completed_everywhere, .somewhere = range.completed_somewhere};
+}
+
+Fits near_the_edge(const RequestStream& requests, const WhatIf& question) {
+  const Completes here = completes_in(requests, question, 1);
+  if (here.everywhere != here.somewhere) return Fits::unknown;
+  const double direction = here.everywhere ? -1 : 1;
+  for (int rung = 1; rung <= kRungs; ++rung) {
+    const Completes there = completes_in(requests, question, 1 + direction * kSureMargin * rung / kRungs);
+    if (here.everywhere ? !there.everywhere : there.somewhere) return Fits::unknown;
+  }
+  return here.everywhere ? Fits::yes : Fits::no;
+}
+
+LimitingInstant find_instant(const Structure& structure, const RequestStream& requests) {
+  LimitingInstant most;
+  int64_t live = 0;
+  for (size_t i = 0; i < requests.kind.size(); ++i) {
+    const uint32_t id = requests.id[i];
+    if (requests.kind[i] == RequestKind::free || requests.kind[i] == RequestKind::free_held) live -= requests.size[id];
+    if (requests.kind[i] != RequestKind::malloc) continue;
+    live += requests.size[id];
+    if (live > most.requested) most = {.event = requests.begin[id], .phase = Phase::unknown, .requested = live};
+  }
+  if (most.event != kNoEvent && most.event < structure.span_of.size()) {
+    most.phase = structure.span_at(most.event).phase;
+  }
+  return most;
+}
+
+class LargestSearch {
+ public:
+  LargestSearch(const ScalingModel& model, const WhatIf& question) : model_(model), question_(question) {}
+
+  std::optional<int64_t> run() {
+    int64_t low = 0;
+    int64_t high = std::max<int64_t>(model_.base_value(), 1);
+    while (high < kMostValue && fits(high) == Fits::yes) low = std::exchange(high, high * 2);
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      (fits(middle) == Fits::yes ? low : high) = middle;
+    }
+    return low > 0 ? std::optional<int64_t>(low) : std::nullopt;
+  }
+
+  // The first value from `from` on that surely does not fit.
+  int64_t first_no(int64_t from) {
+    int64_t value = from;
+    while (fits(value) == Fits::unknown && value < from + 64) ++value;
+    return value;
+  }
+
+ private:
+  Fits fits(int64_t value) {
+    const auto known = known_.find(value);
+    if (known != known_.end()) return known->second;
+    return known_[value] = fits_in(requests_at(model_, value), question_);
+  }
+
+  const ScalingModel& model_;
+  const WhatIf& question_;
+  std::map<int64_t, Fits> known_;
+};
+
+// Recorded values, and from the largest on twice and twice again, to beyond what fits.
+std::vector<int64_t> values_to_show(const ScalingModel& model, const FitQuestion& question, const Fit& fit) {
+  std::vector<int64_t> values = model.values;
+  if (question.at) values.push_back(*question.at);
+  if (model.values.size() > 1) {
+    const int64_t end = fit.largest ? *fit.largest : model.base_value() * 16;
+    for (int64_t value = model.base_value() * 2; value < end && values.size() < 24; value *= 2) values.push_back(value);
+    if (question.cap_bytes && fit.largest) {
+      values.push_back(*fit.largest);
+      values.push_back(*fit.largest + 1);
+    }
+    if (!fit.largest && !question.cap_bytes) values.push_back(end);
+  }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+std::vector<FitSetting> settings_to_try(const FitQuestion& question) {
+  std::vector<FitSetting> list;
+  const auto add = [&](std::string conf, const AllocatorSettings& settings) {
+    const bool known = std::any_of(list.begin(), list.end(), [&](const FitSetting& s) { return s.settings == settings; });
+    if (!known) list.push_back({.conf = std::move(conf), .settings = settings, .largest = {}});
+  };
+  add(to_conf_string(question.settings, question.rules.parser), question.settings);
+  for (std::string_view conf : kConfs) {
+    const Result<ParsedSettings> parsed = parse_allocator_settings(conf, question.rules.parser);
+    if (parsed) add(std::string(conf), parsed->settings);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string_view name_of(Fits fits) {
+  switch (fits) {
+    case Fits::yes: return "yes";
+    case Fits::no: return "no";
+    case Fits::unknown: return "unknown";
+  }
+  return "unknown";
+}
+
+Fits fits_in(const RequestStream& requests, const WhatIf& question) {
+  WhatIf unlimited = question;
+  unlimited.cap_bytes.reset();
+  const double cap = static_cast<double>(*question.cap_bytes);
+  const Outcome free_run = replay_what_if(requests, unlimited);
+  if (static_cast<double>(free_run.peak_requested) > cap * (1 + kSureMargin)) return Fits::no;
+  return near_the_edge(requests, question);
+}
+
+Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
+  Fit fit;
+  fit.by_setting = settings_to_try(question);
+  const WhatIf unlimited{.rules = question.rules, .settings = question.settings, .cap_bytes = {}};
+  WhatIf limited = unlimited;
+  limited.cap_bytes = question.cap_bytes;
+  if (question.cap_bytes && model.values.size() > 1) {
+    run_parallel(
+        fit.by_setting.size(), question.threads,
+        [&](size_t i) {
+          WhatIf own = limited;
+          own.settings = fit.by_setting[i].settings;
+          LargestSearch search(model, own);
+          fit.by_setting[i].largest = search.run();
+          if (i == 0) fit.largest_maybe = search.first_no(fit.by_setting[i].largest.value_or(0) + 1);
+        },
+        question.progress);
+    fit.largest = fit.by_setting.front().largest;
+  }
+  const Structure structure = find_structure(model.base.verification->timeline);
+  for (int64_t value : values_to_show(model, question, fit)) {
+    fit.points.push_back({.value = value,
+                          .recorded = std::find(model.values.begin(), model.values.end(), value) != model.values.end(),
+                          .outcome = {},
+                          .fits = {},
+                          .instant = {}});
+  }
+  run_parallel(
+      fit.points.size(), question.threads,
+      [&](size_t i) {
+        FitPoint& point = fit.points[i];
+        const RequestStream requests = requests_at(model, point.value);
+        point.outcome = replay_range(requests, unlimited);
+        if (question.cap_bytes) point.fits = fits_in(requests, limited);
+        point.instant = find_instant(structure, requests);
+      },
+      question.progress);
+  return fit;
+}
+
+}  // namespace oomscope

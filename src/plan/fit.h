@@ -1,0 +1,64 @@
+// fit: what a run at another value would need, whether it fits, and the largest value that does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/scaling.h"
+#include "replay/what_if.h"
+#include "types/phase.h"
+
+namespace oomscope {
+
+enum class Fits : uint8_t { yes, no, unknown };
+[[nodiscard]] std::string_view name_of(Fits fits);
+
+// "Fits" by replay: it completes under the cap, under every address policy, and still does in a little less memory,
+// since near the edge fitting is not monotone and a prediction is not exact. Fails likewise; else unknown.
+inline constexpr double kSureMargin = 0.015;
+[[nodiscard]] Fits fits_in(const RequestStream& requests, const WhatIf& question);
+
+// The instant at which most bytes are live.
+struct LimitingInstant {
+  uint32_t event = kNoEvent;  // of the base recording
+  Phase phase = Phase::unknown;
+  int64_t requested = 0;
+};
+
+struct FitPoint {
+  int64_t value = 0;
+  bool recorded = false;
+  OutcomeRange outcome;      // without a limit
+  std::optional<Fits> fits;  // where a cap is given
+  LimitingInstant instant;
+};
+
+struct FitSetting {
+  std::string conf;
+  AllocatorSettings settings;
+  std::optional<int64_t> largest;  // empty: none fits, not even 1
+};
+
+struct FitQuestion {
+  RuleSet rules;
+  AllocatorSettings settings;  // of the points
+  std::optional<int64_t> cap_bytes;
+  std::optional<int64_t> at;
+  int threads = 1;
+  std::function<void(size_t done, size_t total)> progress;
+};
+
+struct Fit {
+  std::vector<FitPoint> points;         // ascending in value
+  std::optional<int64_t> largest;       // under the cap and the settings; empty without a cap, or where none fits
+  std::optional<int64_t> largest_maybe; // from there on it does not fit; in between it is unknown
+  std::vector<FitSetting> by_setting;   // the settings asked for, PyTorch's defaults, and those that matter most
+};
+
+[[nodiscard]] Fit find_fit(const ScalingModel& model, const FitQuestion& question);
+
+}  // namespace oomscope

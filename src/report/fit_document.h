@@ -1,0 +1,23 @@
+// `fit` as a document.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/fit.h"
+#include "report/document.h"
+
+namespace oomscope {
+
+struct FitReport {
+  std::vector<std::string> paths;
+  std::string conf;  // of the points
+  std::optional<int64_t> cap_bytes;
+  ScalingModel model;
+  Fit fit;
+  Caveats caveats;
+};
+[[nodiscard]] Document fit_document(const FitReport& report, Language language);
+
+}  // namespace oomscope
