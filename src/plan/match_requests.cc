@@ -10,7 +10,8 @@
 // Consecutive requests of one stack form a run, all requests without frames (backward) among them. Runs are aligned by
 // stack: they are nearly always equal one by one, else the shortest edit script of Myers is taken. Inside a run, whose
 // members differ in size alone, an alignment looks for the pairs whose sizes are in a likely ratio: equal (weights), as
-// most others grow (activations), its square (attention matrices). A pair that is not likely costs more than two gaps.
+// most others grow (activations), its square (attention matrices). Scratch, which lives for a request or two, is paired
+// with scratch alone, whatever the sizes: another kernel at the same place.
 //
 // Cost: requests, plus edits times runs, plus for each pair of runs their length times the width of a band around the
 // diagonal, wide enough for their difference in length and for as many more on both sides.
@@ -30,6 +31,10 @@ constexpr size_t kMostEdits = 4000;
 constexpr size_t kMargin = 48;                         // of the band, beyond the difference in length
 constexpr size_t kMostCells = size_t{1} << 27;         // of one alignment; longer runs are paired in order
 constexpr float kGap = 1.0F;
+constexpr float kUnlikely = 1.8F;      // still one request, where its neighbours say so
+constexpr float kOtherScratch = 0.3F;  // scratch of another kernel
+constexpr float kOtherLife = 0.9F;     // scratch in one of them alone: one request only where the sizes say so
+constexpr uint32_t kScratchRequests = 2;
 
 struct Run {
   uint64_t site = 0;
@@ -132,14 +137,14 @@ double common_growth(const RequestLog& a, const RequestLog& b, const std::vector
 // How unlikely it is that these are one request at two values.
 float unlikeliness(double from, double to, double growth) {
   if (from == to) return 0;
-  if (from <= 0 || to <= 0) return 2.5F;
+  if (from <= 0 || to <= 0) return kUnlikely;
   const double ratio = to / from;
   if (std::abs(ratio - growth) < 2e-4 * growth) return 0;
   if (std::abs(ratio - growth * growth) < 1e-3 * growth) return 0.1F;
   const double low = std::min(1.0, growth);
   const double high = std::max(1.0, growth);
   if (ratio > low && ratio < high) return 0.5F;
-  return ratio > low * low && ratio < high * high ? 0.8F : 2.5F;
+  return ratio > low * low && ratio < high * high ? 0.8F : kUnlikely;
 }
 
 class RunAlignment {
@@ -171,8 +176,10 @@ class RunAlignment {
   }
 
   [[nodiscard]] float cost(size_t i, size_t j) const {
-    return unlikeliness(static_cast<double>(size_at(b_, static_cast<uint32_t>(j))),
+    const float unlikely = unlikeliness(static_cast<double>(size_at(b_, static_cast<uint32_t>(j))),
                         static_cast<double>(size_at(a_, static_cast<uint32_t>(i))), growth_);
+    if (a_.scratch[i] != b_.scratch[j]) return unlikely + kOtherLife;
+    return a_.scratch[i] ? std::min(unlikely, kOtherScratch) : unlikely;
   }
 
   // cost_[i][j - i + band]: of the first i of x against the first j of y.
@@ -256,18 +263,41 @@ void find_first_difference(const RequestLog& a, const RequestLog& b, const std::
                          .site_other = site_text(b, at_b)});
 }
 
+// How many requests are made between a request and its free; large where it is never freed.
+std::vector<uint32_t> requests_until_free(const RequestStream& requests) {
+  std::vector<uint32_t> made_at(requests.size.size(), 0);
+  std::vector<uint32_t> span(requests.size.size(), UINT32_MAX);
+  uint32_t made = 0;
+  for (size_t i = 0; i < requests.kind.size(); ++i) {
+    const uint32_t id = requests.id[i];
+    if (requests.kind[i] == RequestKind::malloc) made_at[id] = ++made;
+    if (requests.kind[i] == RequestKind::free || requests.kind[i] == RequestKind::free_held)
+      span[id] = made - made_at[id];
+  }
+  return span;
+}
+
 }  // namespace
 
-RequestLog request_log(const Verification& verification) {
-  RequestLog log{.verification = &verification, .requests = requests_of(verification), .order = {}, .site = {}};
+RequestLog request_log(const Verification& verification, const Structure& structure) {
+  RequestLog log;
+  log.verification = &verification;
+  log.requests = requests_of(verification);
+  log.sums = find_bias_sums(log.requests, structure);
+  std::vector<bool> follows(log.requests.size.size(), false);
+  for (const BiasSum& sum : log.sums) {
+    if (sum.scratch != kNoAllocation) follows[sum.scratch] = follows[sum.semaphores] = true;
+  }
+  const std::vector<uint32_t> span = requests_until_free(log.requests);
   const std::vector<uint64_t> hashes = stack_hashes(*verification.timeline.snapshot);
   const HugeVector<Allocation>& allocations = verification.timeline.allocations;
   for (size_t i = 0; i < log.requests.kind.size(); ++i) {
     if (log.requests.kind[i] != RequestKind::malloc) continue;
     const uint32_t id = log.requests.id[i];
-    if (id >= allocations.size()) continue;  // the tensor before the recording
+    if (id >= allocations.size() || follows[id]) continue;  // the first is the tensor before the recording
     log.order.push_back(id);
     log.site.push_back(hashes[static_cast<uint32_t>(allocations[id].stack)]);
+    log.scratch.push_back(span[id] <= kScratchRequests);
   }
   return log;
 }
@@ -281,15 +311,16 @@ RequestMatch match_requests(const RequestLog& base, const RequestLog& other) {
   match.growth = common_growth(base, other, runs_a, runs_b, pairs);
   RunAlignment alignment(base, other, match.growth);
   for (const auto& [i, j] : pairs) alignment.align(runs_a[i], runs_b[j], match.partner);
+  const auto counts = [](const RequestLog& log, size_t i) { return log.site[i] != 0 && !log.scratch[i] ? 1 : 0; };
   int64_t framed_matched = 0;
   for (size_t i = 0; i < base.order.size(); ++i) {
-    match.framed += base.site[i] != 0 ? 1 : 0;
+    match.framed += counts(base, i);
     if (match.partner[i] == kNoMatch) continue;
     ++match.matched;
-    framed_matched += base.site[i] != 0 ? 1 : 0;
+    framed_matched += counts(base, i);
   }
   int64_t framed_other = 0;
-  for (uint64_t site : other.site) framed_other += site != 0 ? 1 : 0;
+  for (size_t i = 0; i < other.order.size(); ++i) framed_other += counts(other, i);
   match.framed_unmatched = std::max(match.framed, framed_other) - framed_matched;
   find_first_difference(base, other, runs_a, runs_b, pairs, match);
   return match;

@@ -19,8 +19,8 @@ constexpr double kMostUnmatched = 0.05;
 constexpr double kLeastMatchedFrameless = 0.8;
 // Parameters that may have another size: a table of positions that grows with the sequence.
 constexpr double kMostOtherParameters = 0.02;
-// A request that is freed before so many others were made is scratch.
-constexpr uint32_t kScratchRequests = 4;
+// Scratch below is of the kernel, not of its data.
+constexpr int64_t kSemaphoreBytes = 64 * 1024;
 
 Error differ(const std::string& what, const ScalingInput& a, const ScalingInput& b) {
   return Error{.code = "recordings-differ",
@@ -112,20 +112,6 @@ bool follows_square(const RequestLog& base, const RequestLog& other, const Reque
   return square > 4 * linear;
 }
 
-// How many requests are made between a request and its free; large where it is never freed.
-std::vector<uint32_t> requests_until_free(const RequestStream& requests) {
-  std::vector<uint32_t> made_at(requests.size.size(), 0);
-  std::vector<uint32_t> span(requests.size.size(), UINT32_MAX);
-  uint32_t made = 0;
-  for (size_t i = 0; i < requests.kind.size(); ++i) {
-    const uint32_t id = requests.id[i];
-    if (requests.kind[i] == RequestKind::malloc) made_at[id] = ++made;
-    if (requests.kind[i] == RequestKind::free || requests.kind[i] == RequestKind::free_held)
-      span[id] = made - made_at[id];
-  }
-  return span;
-}
-
 class Modeller {
  public:
   Modeller(ScalingModel& model, const std::vector<const RequestLog*>& others,
@@ -139,6 +125,7 @@ class Modeller {
       model_.sizes[id].constant = static_cast<double>(base.requests.size[id]);
     }
     std::vector<size_t> unseen;
+    const bool may_be_square = has_squares();
     for (size_t i = 0; i < base.order.size(); ++i) {
       const std::vector<SizePoint> points = points_of(i);
       SizeModel& size = model_.sizes[base.order[i]];
@@ -146,7 +133,7 @@ class Modeller {
         unseen.push_back(i);
         continue;
       }
-      size = fit_size(points);
+      size = fit_size(points, may_be_square);
       siblings_[base.requests.size[base.order[i]]].push_back(size);
     }
     fit_unseen(unseen);
@@ -169,17 +156,26 @@ class Modeller {
     return points;
   }
 
-  // What one recording alone asked for: scratch of a kernel that starts to be used at this value, of about constant
-  // size; or tensors, which grow as others of their size do.
+  // Is anything as large as the square of the quantity, an attention matrix?
+  [[nodiscard]] bool has_squares() const {
+    for (size_t i = 0; i < model_.base.order.size(); ++i) {
+      const std::vector<SizePoint> points = points_of(i);
+      if (points.size() > 1 && fit_size(points, false).rule == SizeRule::square) return true;
+    }
+    return false;
+  }
+
+  // What one recording alone asked for: scratch of a kernel that starts to be used at this value, which grows with the
+  // work unless it is tiny (semaphores); or tensors, which grow as others of their size do.
   void fit_unseen(const std::vector<size_t>& positions) {
-    const std::vector<uint32_t> span = requests_until_free(model_.base.requests);
     for (size_t position : positions) {
       const uint32_t id = model_.base.order[position];
       SizeModel& size = model_.sizes[id];
       const auto found = siblings_.find(model_.base.requests.size[id]);
-      if (span[id] > kScratchRequests && found != siblings_.end()) {
-        const std::vector<SizeModel>& siblings = found->second;
-        size = siblings[siblings.size() / 2];
+      if (!model_.base.scratch[position] && found != siblings_.end()) {
+        size = found->second[found->second.size() / 2];
+      } else if (model_.base.requests.size[id] >= kSemaphoreBytes) {
+        size = SizeModel{.linear = size.constant / x_of(others_.size())};
       }
       size.rule = SizeRule::unseen;
     }
@@ -200,13 +196,41 @@ class Modeller {
   std::map<int64_t, std::vector<SizeModel>> siblings_;  // by size in the base
 };
 
+std::vector<SumScratch> scratch_of_sums(const ScalingModel& model, const RequestStream& at) {
+  std::vector<SumScratch> scratch;
+  for (const BiasSum& sum : model.base.sums) {
+    const double growth = static_cast<double>(at.size[sum.input_gradient]) /
+                          static_cast<double>(model.base.requests.size[sum.input_gradient]);
+    scratch.push_back(sum_scratch(std::llround(static_cast<double>(sum.rows) * growth), sum.columns));
+  }
+  return scratch;
+}
+
+// Two blocks as the kernel behind a bias gradient takes them: asked for, and freed in the other order of their names.
+void ask_for_scratch(RequestStream& requests, uint32_t gradient, const SumScratch& scratch) {
+  const uint32_t first = static_cast<uint32_t>(requests.size.size());
+  for (int64_t size : {scratch.scratch_bytes, scratch.semaphore_bytes}) {
+    requests.kind.push_back(RequestKind::malloc);
+    requests.id.push_back(static_cast<uint32_t>(requests.size.size()));
+    requests.size.push_back(size);
+    requests.place.push_back(requests.place[gradient]);
+    requests.begin.push_back(requests.begin[gradient]);
+  }
+  for (uint32_t id : {first + 1, first}) {
+    requests.kind.push_back(RequestKind::free);
+    requests.id.push_back(id);
+  }
+}
+
 }  // namespace
 
 Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs,
                            const std::optional<std::vector<int64_t>>& values) {
   std::vector<RequestLog> logs;
+  std::vector<Structure> structures;
   for (const ScalingInput& input : inputs) {
-    logs.push_back(request_log(*input.verification));
+    structures.push_back(find_structure(input.verification->timeline));
+    logs.push_back(request_log(*input.verification, structures.back()));
     OOM_TRY([[maybe_unused]] const Done checked, check_recording(input, logs.back()));
   }
   std::vector<size_t> order(inputs.size());
@@ -215,7 +239,7 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs,
     return values ? (*values)[a] < (*values)[b] : bytes_asked(logs[a]) < bytes_asked(logs[b]);
   });
   const size_t base = order.back();
-  const Structure structure = find_structure(inputs[base].verification->timeline);
+  const Structure& structure = structures[base];
   std::vector<const RequestLog*> others;
   std::vector<RequestMatch> matches;
   ValueQuestion question{.paths = {}, .growth = {}, .given = values};
@@ -259,14 +283,30 @@ RequestStream requests_at(const ScalingModel& model, int64_t value) {
   if (value == model.base_value()) return out;
   const double x = std::pow(static_cast<double>(value), model.power);
   for (uint32_t id : model.base.order) out.size[id] = model.sizes[id].at(x);
-  size_t kept = 0;
-  for (size_t i = 0; i < out.kind.size(); ++i) {
-    if (out.kind[i] == RequestKind::failed) continue;  // a library's try: at another value it tries something else
-    out.kind[kept] = out.kind[i];
-    out.id[kept++] = out.id[i];
+  const std::vector<SumScratch> scratch = scratch_of_sums(model, out);
+  std::vector<uint32_t> sum_of(out.size.size(), kNoAllocation);  // by allocation: gradient or scratch of which sum
+  for (uint32_t i = 0; i < model.base.sums.size(); ++i) {
+    const BiasSum& sum = model.base.sums[i];
+    sum_of[sum.gradient] = i;
+    if (sum.scratch != kNoAllocation) sum_of[sum.scratch] = sum_of[sum.semaphores] = i;
   }
-  out.kind.resize(kept);
-  out.id.resize(kept);
+  out.kind.clear();
+  out.id.clear();
+  const RequestStream& base = model.base.requests;
+  for (size_t i = 0; i < base.kind.size(); ++i) {
+    if (base.kind[i] == RequestKind::failed) continue;  // a library's try: at another value it tries something else
+    const uint32_t id = base.id[i];
+    const uint32_t sum = base.kind[i] == RequestKind::empty_cache || base.kind[i] == RequestKind::empty_pool
+                             ? kNoAllocation
+                             : sum_of[id];
+    const bool is_gradient = sum != kNoAllocation && model.base.sums[sum].gradient == id;
+    if (sum != kNoAllocation && !is_gradient) continue;
+    out.kind.push_back(base.kind[i]);
+    out.id.push_back(id);
+    if (is_gradient && base.kind[i] == RequestKind::malloc && scratch[sum].scratch_bytes > 0) {
+      ask_for_scratch(out, id, scratch[sum]);
+    }
+  }
   out.failures.clear();
   return out;
 }

@@ -40,17 +40,13 @@ SizeModel square_and_line_through(const SizePoint& p, const SizePoint& q) {
 }
 
 // The last word where nothing simple fits: what the two largest values say, as far as sizes can mean it.
-SizeModel last_two(const SizePoint& p, const SizePoint& q) {
-  if (q.size <= p.size) {
-    SizeModel model = constant_at(q);
-    model.rule = q.size == p.size ? SizeRule::constant : SizeRule::stepwise;
-    return model;
-  }
+SizeModel last_two(const SizePoint& p, const SizePoint& q, bool may_be_square) {
+  if (q.size == p.size) return constant_at(q);
   for (const SizeModel& model : {through_origin(q), square_through_origin(q), line_through(p, q)}) {
-    if (fits(model, {p, q}) && model.constant >= 0) return model;
+    if (model.constant >= 0 && model.linear >= 0 && fits(model, {p, q})) return model;
   }
   const SizeModel square = square_and_line_through(p, q);
-  if (square.linear >= 0 && square.square >= 0 && q.size <= p.size * q.value * q.value / (p.value * p.value)) return square;
+  if (may_be_square && square.linear >= 0 && square.square >= 0) return square;
   SizeModel step = through_origin(q);
   step.rule = SizeRule::stepwise;
   return step;
@@ -74,7 +70,7 @@ int64_t SizeModel::at(double value) const {
   return std::max<int64_t>(0, std::llround(constant + (linear + square * value) * value));
 }
 
-SizeModel fit_size(const std::vector<SizePoint>& points) {
+SizeModel fit_size(const std::vector<SizePoint>& points, bool may_be_square) {
   const SizePoint& last = points.back();
   if (points.size() == 1) return constant_at(last);
   for (const SizeModel& model : {constant_at(last), through_origin(last), square_through_origin(last)}) {
@@ -84,9 +80,9 @@ SizeModel fit_size(const std::vector<SizePoint>& points) {
     const SizeModel line = line_through(points.front(), last);
     if (line.constant >= 0 && line.linear > 0 && fits(line, points)) return line;
     const SizeModel square = square_and_line_through(points.front(), last);
-    if (square.linear >= 0 && square.square > 0 && fits(square, points)) return square;
+    if (may_be_square && square.linear >= 0 && square.square > 0 && fits(square, points)) return square;
   }
-  return last_two(points[points.size() - 2], last);
+  return last_two(points[points.size() - 2], last, may_be_square);
 }
 
 }  // namespace oomscope

@@ -32,9 +32,11 @@ struct SizePoint {
   int64_t size = 0;
 };
 
-// The simplest rule that gives every size to within kSizeTolerance; where none does, of the last points alone.
+// The simplest rule that gives every size to within kSizeTolerance; where none does, of the last points alone, and
+// where they mean nothing either, proportional to the last.
 // `points` ascending in value, at least one.
 inline constexpr int64_t kSizeTolerance = 512;  // kernels round their scratch
-[[nodiscard]] SizeModel fit_size(const std::vector<SizePoint>& points);
+// `may_be_square`: other sizes of the run are pure squares, so a sum of a square and a line is no accident.
+[[nodiscard]] SizeModel fit_size(const std::vector<SizePoint>& points, bool may_be_square);
 
 }  // namespace oomscope
