@@ -68,7 +68,7 @@ class SumFinder {
       if (requests.kind[i] == RequestKind::malloc) order_.push_back(requests.id[i]);
     }
     for (size_t i = 1; i < order_.size(); ++i) {
-      if (size(i) == size(i - 1)) ++twins_[size(i)];
+      if (size(i) == size(i - 1) && phase(i) == Phase::forward) ++twins_[size(i)];
     }
   }
 
@@ -77,7 +77,9 @@ class SumFinder {
     for (size_t i = 2; i < order_.size(); ++i) {
       if (phase(i) != Phase::backward) continue;
       BiasSum sum;
-      if (read_sum(i, 4, sum) || read_sum(i, 2, sum)) sums.push_back(sum);
+      const bool found = (read_sum(i, 4, sum) && has_scratch(i, sum)) || (read_sum(i, 2, sum) && has_scratch(i, sum)) ||
+                         (read_sum(i, 4, sum) && needs_none(sum, 4)) || (read_sum(i, 2, sum) && needs_none(sum, 2));
+      if (found) sums.push_back(sum);
     }
     return sums;
   }
@@ -103,13 +105,20 @@ class SumFinder {
     sum.columns = bias / element_bytes;
     sum.rows = input / (inputs * element_bytes);
     sum.scratch = sum.semaphores = kNoAllocation;
+    return true;
+  }
+
+  bool has_scratch(size_t i, BiasSum& sum) const {
     const SumScratch expected = sum_scratch(sum.rows, sum.columns);
-    if (expected.scratch_bytes == 0) return has_twins(sum.rows, element_bytes);
-    if (i + 2 >= order_.size() || size(i + 1) != expected.scratch_bytes || size(i + 2) != expected.semaphore_bytes)
-      return false;
+    if (expected.scratch_bytes == 0 || i + 2 >= order_.size()) return false;
+    if (size(i + 1) != expected.scratch_bytes || size(i + 2) != expected.semaphore_bytes) return false;
     sum.scratch = order_[i + 1];
     sum.semaphores = order_[i + 2];
     return true;
+  }
+
+  [[nodiscard]] bool needs_none(const BiasSum& sum, int64_t element_bytes) const {
+    return sum_scratch(sum.rows, sum.columns).scratch_bytes == 0 && has_twins(sum.rows, element_bytes);
   }
 
   // A normalisation layer keeps two floats a row: more such pairs than there would be for the other element size.
@@ -125,7 +134,7 @@ class SumFinder {
   const RequestStream& requests_;
   const Structure& structure_;
   std::vector<uint32_t> order_;
-  std::map<int64_t, int64_t> twins_;  // by size: requests that follow one of the same size
+  std::map<int64_t, int64_t> twins_;  // by size: requests of forward that follow one of the same size
 };
 
 }  // namespace

@@ -13,7 +13,9 @@ namespace oomscope {
 namespace {
 
 constexpr int64_t kMostValue = int64_t{1} << 32;
-constexpr int kRungs = 3;
+constexpr int kRungs = 6;
+constexpr double kIsland = 0.03;     // how far above the cap a larger one may still fail
+constexpr double kFarIsland = 0.02;  // an edge that is so far above is no matter of details
 constexpr std::array<std::string_view, 4> kConfs = {"", "expandable_segments:True", "max_split_size_mb:128",
                                                     "garbage_collection_threshold:0.8"};
 
@@ -21,22 +23,35 @@ constexpr std::array<std::string_view, 4> kConfs = {"", "expandable_segments:Tru
 struct Completes {
   bool everywhere = false;
   bool somewhere = false;
+  bool as_observed = false;  // where drivers that we have seen put them
 };
 Completes completes_in(const RequestStream& requests, WhatIf question, double share) {
   question.cap_bytes = static_cast<int64_t>(static_cast<double>(*question.cap_bytes) * share);
   const OutcomeRange range = replay_range(requests, question);
-  return {.everywhere = range.completed_everywhere, .somewhere = range.completed_somewhere};
+  return {.everywhere = range.completed_everywhere,
+          .somewhere = range.completed_somewhere,
+          .as_observed = range.main.completed};
 }
 
-Fits near_the_edge(const RequestStream& requests, const WhatIf& question) {
+// Caps around the given one decide: a run that completes in it and fails in a larger one is an island below the edge.
+Fits near_the_edge(const RequestStream& requests, const WhatIf& question, double margin) {
   const Completes here = completes_in(requests, question, 1);
-  if (here.everywhere != here.somewhere) return Fits::unknown;
-  const double direction = here.everywhere ? -1 : 1;
+  double failing = here.everywhere ? -1 : 0;  // the largest share above 1 at which it may fail
+  double sure_failing = here.as_observed ? -1 : 0;
+  bool all_fail = !here.somewhere;  // from the cap up to the margin
   for (int rung = 1; rung <= kRungs; ++rung) {
-    const Completes there = completes_in(requests, question, 1 + direction * kSureMargin * rung / kRungs);
-    if (here.everywhere ? !there.everywhere : there.somewhere) return Fits::unknown;
+    const double above = kIsland * rung / kRungs;
+    const Completes there = completes_in(requests, question, 1 + above);
+    if (!there.everywhere) failing = above;
+    if (!there.as_observed) sure_failing = above;
+    if (above <= margin && there.somewhere) all_fail = false;
   }
-  return here.everywhere ? Fits::yes : Fits::no;
+  if (all_fail || sure_failing >= kFarIsland) return Fits::no;
+  if (failing >= 0) return Fits::unknown;
+  for (int rung = 1; rung <= kRungs; ++rung) {
+    if (!completes_in(requests, question, 1 - margin * rung / kRungs).everywhere) return Fits::unknown;
+  }
+  return Fits::yes;
 }
 
 LimitingInstant find_instant(const Structure& structure, const RequestStream& requests) {
@@ -57,7 +72,8 @@ LimitingInstant find_instant(const Structure& structure, const RequestStream& re
 
 class LargestSearch {
  public:
-  LargestSearch(const ScalingModel& model, const WhatIf& question) : model_(model), question_(question) {}
+  LargestSearch(const ScalingModel& model, const WhatIf& question)
+      : model_(model), question_(question), uncertainty_(uncertainty_of(model)) {}
 
   std::optional<int64_t> run() {
     int64_t low = 0;
@@ -81,11 +97,14 @@ class LargestSearch {
   Fits fits(int64_t value) {
     const auto known = known_.find(value);
     if (known != known_.end()) return known->second;
-    return known_[value] = fits_in(requests_at(model_, value), question_);
+    // What was recorded is certain.
+    const double uncertainty = value == model_.base_value() ? 0 : uncertainty_;
+    return known_[value] = fits_in(requests_at(model_, value), question_, uncertainty);
   }
 
   const ScalingModel& model_;
   const WhatIf& question_;
+  double uncertainty_;
   std::map<int64_t, Fits> known_;
 };
 
@@ -132,13 +151,29 @@ std::string_view name_of(Fits fits) {
   return "unknown";
 }
 
-Fits fits_in(const RequestStream& requests, const WhatIf& question) {
+double uncertainty_of(const ScalingModel& model) {
+  // A few kilobytes of scratch cannot move a peak.
+  constexpr int64_t kTelling = int64_t{1} << 20;
+  for (uint32_t id : model.base.order) {
+    const SizeRule rule = model.sizes[id].rule;
+    const bool is_guess = rule == SizeRule::stepwise || rule == SizeRule::unseen;
+    if (is_guess && model.base.requests.size[id] >= kTelling) return kStepwiseUncertainty;
+  }
+  return 0;
+}
+
+Fits fits_in(const RequestStream& requests, const WhatIf& question, double uncertainty) {
   WhatIf unlimited = question;
   unlimited.cap_bytes.reset();
   const double cap = static_cast<double>(*question.cap_bytes);
-  const Outcome free_run = replay_what_if(requests, unlimited);
-  if (static_cast<double>(free_run.peak_requested) > cap * (1 + kSureMargin)) return Fits::no;
-  return near_the_edge(requests, question);
+  const OutcomeRange free_run = replay_range(requests, unlimited);
+  const bool is_exact = uncertainty == 0 && free_run.main.address_ties == 0;
+  const double margin = is_exact ? kExactMargin : std::max(kSureMargin, uncertainty);
+  if (static_cast<double>(free_run.main.peak_requested) > cap * (1 + margin)) return Fits::no;
+  const double may_be_larger = uncertainty + (free_run.main.address_ties > 0 ? kAddressMargin : 0);
+  const bool collects = question.settings.garbage_collection_threshold > 0;  // changes the run before the cap is met
+  if (!collects && static_cast<double>(free_run.peak_reserved_high) * (1 + may_be_larger) <= cap) return Fits::yes;
+  return near_the_edge(requests, question, margin);
 }
 
 Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
@@ -174,7 +209,8 @@ Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
         FitPoint& point = fit.points[i];
         const RequestStream requests = requests_at(model, point.value);
         point.outcome = replay_range(requests, unlimited);
-        if (question.cap_bytes) point.fits = fits_in(requests, limited);
+        const double uncertainty = point.value == model.base_value() ? 0 : uncertainty_of(model);
+        if (question.cap_bytes) point.fits = fits_in(requests, limited, uncertainty);
         point.instant = find_instant(structure, requests);
       },
       question.progress);
