@@ -70,10 +70,25 @@ LimitingInstant find_instant(const Structure& structure, const RequestStream& re
   return most;
 }
 
+// Where scratch is guessed: the middle one of the guesses by what it reserves, and their range.
+OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
+  OutcomeRange range = replay_range(requests_at(model, value), question);
+  if (value == model.base_value() || model.guesses.empty()) return range;
+  std::vector<Outcome> outcomes = {range.main};
+  for (uint32_t variant = 1; variant < kVariants; ++variant) {
+    outcomes.push_back(replay_what_if(requests_at(model, value, variant), question));
+  }
+  std::sort(outcomes.begin(), outcomes.end(),
+            [](const Outcome& a, const Outcome& b) { return a.peak_reserved < b.peak_reserved; });
+  range.main = outcomes[outcomes.size() / 2];
+  range.peak_reserved_low = std::min(range.peak_reserved_low, outcomes.front().peak_reserved);
+  range.peak_reserved_high = std::max(range.peak_reserved_high, outcomes.back().peak_reserved);
+  return range;
+}
+
 class LargestSearch {
  public:
-  LargestSearch(const ScalingModel& model, const WhatIf& question)
-      : model_(model), question_(question), uncertainty_(uncertainty_of(model)) {}
+  LargestSearch(const ScalingModel& model, const WhatIf& question) : model_(model), question_(question) {}
 
   std::optional<int64_t> run() {
     int64_t low = 0;
@@ -97,14 +112,11 @@ class LargestSearch {
   Fits fits(int64_t value) {
     const auto known = known_.find(value);
     if (known != known_.end()) return known->second;
-    // What was recorded is certain.
-    const double uncertainty = value == model_.base_value() ? 0 : uncertainty_;
-    return known_[value] = fits_in(requests_at(model_, value), question_, uncertainty);
+    return known_[value] = fits_at(model_, value, question_);
   }
 
   const ScalingModel& model_;
   const WhatIf& question_;
-  double uncertainty_;
   std::map<int64_t, Fits> known_;
 };
 
@@ -151,29 +163,29 @@ std::string_view name_of(Fits fits) {
   return "unknown";
 }
 
-double uncertainty_of(const ScalingModel& model) {
-  // A few kilobytes of scratch cannot move a peak.
-  constexpr int64_t kTelling = int64_t{1} << 20;
-  for (uint32_t id : model.base.order) {
-    const SizeRule rule = model.sizes[id].rule;
-    const bool is_guess = rule == SizeRule::stepwise || rule == SizeRule::unseen;
-    if (is_guess && model.base.requests.size[id] >= kTelling) return kStepwiseUncertainty;
-  }
-  return 0;
-}
-
-Fits fits_in(const RequestStream& requests, const WhatIf& question, double uncertainty) {
+Fits fits_in(const RequestStream& requests, const WhatIf& question) {
   WhatIf unlimited = question;
   unlimited.cap_bytes.reset();
   const double cap = static_cast<double>(*question.cap_bytes);
   const OutcomeRange free_run = replay_range(requests, unlimited);
-  const bool is_exact = uncertainty == 0 && free_run.main.address_ties == 0;
-  const double margin = is_exact ? kExactMargin : std::max(kSureMargin, uncertainty);
+  const bool is_exact = free_run.main.address_ties == 0;
+  const double margin = is_exact ? kExactMargin : kSureMargin;
   if (static_cast<double>(free_run.main.peak_requested) > cap * (1 + margin)) return Fits::no;
-  const double may_be_larger = uncertainty + (free_run.main.address_ties > 0 ? kAddressMargin : 0);
   const bool collects = question.settings.garbage_collection_threshold > 0;  // changes the run before the cap is met
+  const double may_be_larger = is_exact ? 0 : kAddressMargin;
   if (!collects && static_cast<double>(free_run.peak_reserved_high) * (1 + may_be_larger) <= cap) return Fits::yes;
   return near_the_edge(requests, question, margin);
+}
+
+Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
+  const RequestStream requests = requests_at(model, value);
+  if (value == model.base_value() || model.guesses.empty()) return fits_in(requests, question);
+  uint32_t fitting = completes_in(requests, question, 1).everywhere ? 1 : 0;
+  for (uint32_t variant = 1; variant < kVariants; ++variant) {
+    fitting += completes_in(requests_at(model, value, variant), question, 1).everywhere ? 1 : 0;
+    if (fitting > 0 && fitting <= variant) return Fits::unknown;
+  }
+  return fitting == kVariants ? Fits::yes : Fits::no;
 }
 
 Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
@@ -207,11 +219,9 @@ Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
       fit.points.size(), question.threads,
       [&](size_t i) {
         FitPoint& point = fit.points[i];
-        const RequestStream requests = requests_at(model, point.value);
-        point.outcome = replay_range(requests, unlimited);
-        const double uncertainty = point.value == model.base_value() ? 0 : uncertainty_of(model);
-        if (question.cap_bytes) point.fits = fits_in(requests, limited, uncertainty);
-        point.instant = find_instant(structure, requests);
+        point.outcome = outcome_at(model, point.value, unlimited);
+        if (question.cap_bytes) point.fits = fits_at(model, point.value, limited);
+        point.instant = find_instant(structure, requests_at(model, point.value));
       },
       question.progress);
   return fit;

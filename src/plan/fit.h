@@ -17,21 +17,18 @@ namespace oomscope {
 enum class Fits : uint8_t { yes, no, unknown };
 [[nodiscard]] std::string_view name_of(Fits fits);
 
-// "Fits" by replay, where sizes may be wrong by `uncertainty` (a share):
-// yes      it completes without ever meeting the cap, wherever the driver puts segments and though all were larger by
-//          the uncertainty; or it completes under the cap, in a little less memory and in a little more, for near the
-//          edge fitting is not monotone;
+// "Fits" by replay:
+// yes      it completes without ever meeting the cap, wherever the driver puts segments; or it completes under the cap,
+//          in a little less memory and in a little more, for near the edge fitting is not monotone;
 // no       it is refused, and also in a little more memory;
 // unknown  else.
 inline constexpr double kSureMargin = 0.015;
 inline constexpr double kExactMargin = 0.001;    // where nothing is left to chance
 inline constexpr double kAddressMargin = 0.003;  // where driver addresses decide something
-[[nodiscard]] Fits fits_in(const RequestStream& requests, const WhatIf& question, double uncertainty);
+[[nodiscard]] Fits fits_in(const RequestStream& requests, const WhatIf& question);
 
-// How far the reserved peak of a scaled run may be off: 0 where every size follows a rule, else by what scratch of
-// kernels that change with the value was seen to make (docs/accuracy.md).
-inline constexpr double kStepwiseUncertainty = 0.03;
-[[nodiscard]] double uncertainty_of(const ScalingModel& model);
+// The same of a scaled run: where its scratch is guessed, all guesses must agree.
+[[nodiscard]] Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question);
 
 // The instant at which most bytes are live.
 struct LimitingInstant {

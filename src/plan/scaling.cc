@@ -21,6 +21,8 @@ constexpr double kLeastMatchedFrameless = 0.8;
 constexpr double kMostOtherParameters = 0.02;
 // Scratch below is of the kernel, not of its data.
 constexpr int64_t kSemaphoreBytes = 64 * 1024;
+// Less cannot move a peak.
+constexpr int64_t kTellingBytes = int64_t{1} << 20;
 
 Error differ(const std::string& what, const ScalingInput& a, const ScalingInput& b) {
   return Error{.code = "recordings-differ",
@@ -137,6 +139,7 @@ class Modeller {
       siblings_[base.requests.size[base.order[i]]].push_back(size);
     }
     fit_unseen(unseen);
+    find_guesses();
     count();
   }
 
@@ -182,6 +185,23 @@ class Modeller {
     model_.unmatched = static_cast<int64_t>(positions.size());
   }
 
+  // Scratch of libraries that choose their kernel by size: where some of it steps, all of it may.
+  void find_guesses() {
+    bool steps = false;
+    for (size_t i = 0; i < model_.base.order.size(); ++i) {
+      const uint32_t id = model_.base.order[i];
+      const SizeRule rule = model_.sizes[id].rule;
+      const int64_t size = model_.base.requests.size[id];
+      if (size < kTellingBytes) continue;
+      const bool is_step = rule == SizeRule::stepwise || rule == SizeRule::unseen;
+      steps = steps || is_step;
+      // Tensors are whole rows; workspaces have odd sizes.
+      const bool is_workspace = rule == SizeRule::affine || (rule == SizeRule::proportional && size % 512 != 0);
+      if (is_step || (is_workspace && model_.base.scratch[i])) model_.guesses.push_back(id);
+    }
+    if (!steps) model_.guesses.clear();
+  }
+
   void count() {
     for (uint32_t id : model_.base.order) {
       const size_t rule = static_cast<size_t>(model_.sizes[id].rule);
@@ -195,6 +215,15 @@ class Modeller {
   const std::vector<RequestMatch>& matches_;
   std::map<int64_t, std::vector<SizeModel>> siblings_;  // by size in the base
 };
+
+// Another guess of a size: the same for all requests of that size in the base, spread evenly over the variants.
+int64_t varied(int64_t size, int64_t base_size, uint32_t variant) {
+  uint64_t hash = static_cast<uint64_t>(base_size) * 0x9e3779b97f4a7c15ULL ^ variant * 0xd1342543de82ef95ULL;
+  hash = (hash ^ (hash >> 29)) * 0xbf58476d1ce4e5b9ULL;
+  hash ^= hash >> 32;
+  const double share = static_cast<double>(hash % 20001) / 10000 - 1;
+  return static_cast<int64_t>(static_cast<double>(size) * (1 + kGuessSpread * share));
+}
 
 std::vector<SumScratch> scratch_of_sums(const ScalingModel& model, const RequestStream& at) {
   std::vector<SumScratch> scratch;
@@ -278,11 +307,14 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs,
   return model;
 }
 
-RequestStream requests_at(const ScalingModel& model, int64_t value) {
+RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t variant) {
   RequestStream out = model.base.requests;
   if (value == model.base_value()) return out;
   const double x = std::pow(static_cast<double>(value), model.power);
   for (uint32_t id : model.base.order) out.size[id] = model.sizes[id].at(x);
+  if (variant > 0) {
+    for (uint32_t id : model.guesses) out.size[id] = varied(out.size[id], model.base.requests.size[id], variant);
+  }
   const std::vector<SumScratch> scratch = scratch_of_sums(model, out);
   std::vector<uint32_t> sum_of(out.size.size(), kNoAllocation);  // by allocation: gradient or scratch of which sum
   for (uint32_t i = 0; i < model.base.sums.size(); ++i) {

@@ -6,6 +6,9 @@
 namespace oomscope {
 namespace {
 
+// A size that hardly grows is no sum of two parts but two kernels whose scratch happens to be of a size.
+constexpr double kMostConstant = 0.9;
+
 bool fits(const SizeModel& model, const std::vector<SizePoint>& points) {
   return std::all_of(points.begin(), points.end(), [&](const SizePoint& point) {
     // Rounding never makes a constant vary: it is exact or it is none.
@@ -43,7 +46,8 @@ SizeModel square_and_line_through(const SizePoint& p, const SizePoint& q) {
 SizeModel last_two(const SizePoint& p, const SizePoint& q, bool may_be_square) {
   if (q.size == p.size) return constant_at(q);
   for (const SizeModel& model : {through_origin(q), square_through_origin(q), line_through(p, q)}) {
-    if (model.constant >= 0 && model.linear >= 0 && fits(model, {p, q})) return model;
+    const bool means_something = model.constant >= 0 && model.linear >= 0 && model.constant < kMostConstant * static_cast<double>(q.size);
+    if (means_something && fits(model, {p, q})) return model;
   }
   const SizeModel square = square_and_line_through(p, q);
   if (may_be_square && square.linear >= 0 && square.square >= 0) return square;

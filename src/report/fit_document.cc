@@ -1,7 +1,5 @@
 #include "report/fit_document.h"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
@@ -41,11 +39,14 @@ class FitWriter {
     if (report_.model.values.size() < 2) return single_sentence(cap);
     if (!report_.cap_bytes) return Phrase{.key = "fit.curve"}.with("value", std::to_string(report_.model.base_value()));
     if (!fit.largest) return Phrase{.key = "fit.none"}.with("cap", cap);
-    Phrase phrase{.key = "fit.largest"};
+    Phase limiting = Phase::unknown;
     for (const FitPoint& point : fit.points) {
-      if (point.value == *fit.largest + 1) phrase = std::move(phrase).with("phase", phase_text(point.instant.phase));
+      if (point.value == *fit.largest + 1) limiting = point.instant.phase;
     }
-    return std::move(phrase).with("value", std::to_string(*fit.largest)).with("cap", cap);
+    return Phrase{.key = "fit.largest"}
+        .with("value", std::to_string(*fit.largest))
+        .with("cap", cap)
+        .with("phase", phase_text(limiting));
   }
 
   [[nodiscard]] Phrase single_sentence(const std::string& cap) const {
