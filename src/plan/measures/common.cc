@@ -1,0 +1,101 @@
+#include "plan/measures/common.h"
+
+#include <algorithm>
+#include <map>
+
+namespace oomscope {
+namespace {
+
+constexpr int64_t kTensorBytes = 1024;  // less is a counter or a scalar
+
+// Requests of one stack side by side.
+struct Run {
+  StackId stack;
+  uint32_t begin;  // position
+  uint32_t end;    // of its last request, plus one
+  int64_t kept_bytes;
+};
+
+std::vector<Run> forward_runs(const Job& job, const JobPass& pass) {
+  std::vector<Run> runs;
+  for (uint32_t id : job.made_between(pass.begin, pass.forward_end)) {
+    const JobBlock& block = job.blocks[id];
+    if (block.phase != Phase::forward) continue;
+    if (runs.empty() || runs.back().stack != block.stack) runs.push_back({block.stack, block.made_at, 0, 0});
+    runs.back().end = block.made_at + 1;
+    if (job.is_kept_for_backward(id)) runs.back().kept_bytes += job.size(id);
+  }
+  return runs;
+}
+
+}  // namespace
+
+Error does_not_apply(std::string_view reason) {
+  return Error{.code = "does-not-apply", .what = std::string(reason), .where = "measure", .hint = ""};
+}
+
+std::set<int64_t> parameter_sizes(const Job& job) {
+  std::set<int64_t> sizes;
+  for (uint32_t id = 0; id < job.blocks.size(); ++id) {
+    if (job.blocks[id].category == Category::parameter) sizes.insert(job.size(id));
+  }
+  return sizes;
+}
+
+int64_t largest_parameter(const Job& job) {
+  const std::set<int64_t> sizes = parameter_sizes(job);
+  return sizes.empty() ? 0 : *sizes.rbegin();
+}
+
+std::vector<JobPass> training_passes(const Job& job) {
+  std::vector<JobPass> passes;
+  std::copy_if(job.passes.begin(), job.passes.end(), std::back_inserter(passes),
+               [](const JobPass& pass) { return pass.has_backward && pass.begin != kNowhere; });
+  return passes;
+}
+
+bool is_step_temporary(const Job& job, uint32_t id) {
+  return job.blocks[id].phase == Phase::optimizer_step && job.freed_in(id) == Phase::optimizer_step &&
+         job.blocks[id].category != Category::optimizer_state && job.size(id) > kTensorBytes;
+}
+
+bool is_optimizer_state(const Job& job, uint32_t id) {
+  return job.blocks[id].category == Category::optimizer_state && job.size(id) > kTensorBytes;
+}
+
+// The stacks of a layer's lines come back once a layer. The number of layers is that which most kept bytes come back
+// with; a layer begins where the first of those lines does.
+std::vector<Layer> find_layers(const Job& job, const JobPass& pass) {
+  const std::vector<Run> runs = forward_runs(job, pass);
+  std::map<StackId, int64_t> times;
+  for (const Run& run : runs) ++times[run.stack];
+  std::map<int64_t, int64_t> bytes_by_times;
+  for (const Run& run : runs) {
+    if (times[run.stack] > 1) bytes_by_times[times[run.stack]] += run.kept_bytes;
+  }
+  std::vector<Layer> layers;
+  if (bytes_by_times.empty()) return layers;
+  const int64_t count = std::max_element(bytes_by_times.begin(), bytes_by_times.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; })
+                            ->first;
+  StackId first = StackId::none;
+  uint32_t last = 0;
+  for (const Run& run : runs) {
+    if (times[run.stack] != count) continue;
+    if (first == StackId::none) first = run.stack;
+    if (run.stack == first) {
+      if (!layers.empty()) layers.back().end = run.begin;
+      layers.push_back({.begin = run.begin, .end = 0, .output = kNoAllocation});
+    }
+    last = run.end;
+  }
+  layers.back().end = last;
+  for (Layer& layer : layers) {
+    for (uint32_t id : job.made_between(layer.begin, layer.end)) {
+      if (job.is_kept_for_backward(id) || job.blocks[id].freed_at >= layer.end) layer.output = id;
+    }
+  }
+  return layers;
+}
+
+}  // namespace oomscope
