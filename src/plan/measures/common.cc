@@ -7,6 +7,7 @@ namespace oomscope {
 namespace {
 
 constexpr int64_t kTensorBytes = 1024;  // less is a counter or a scalar
+constexpr double kGoodPart = 0.15;
 
 // Requests of one stack side by side.
 struct Run {
@@ -63,8 +64,9 @@ bool is_optimizer_state(const Job& job, uint32_t id) {
   return job.blocks[id].category == Category::optimizer_state && job.size(id) > kTensorBytes;
 }
 
-// The stacks of a layer's lines come back once a layer. The number of layers is that which most kept bytes come back
-// with; a layer begins where the first of those lines does.
+// The stacks of a layer's lines come back once a layer, or several times (two projections in one line). So the number of
+// layers is the smallest that a good part of the kept bytes comes back with; a layer begins where the first of those
+// lines does.
 std::vector<Layer> find_layers(const Job& job, const JobPass& pass) {
   const std::vector<Run> runs = forward_runs(job, pass);
   std::map<StackId, int64_t> times;
@@ -75,9 +77,12 @@ std::vector<Layer> find_layers(const Job& job, const JobPass& pass) {
   }
   std::vector<Layer> layers;
   if (bytes_by_times.empty()) return layers;
-  const int64_t count = std::max_element(bytes_by_times.begin(), bytes_by_times.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; })
-                            ->first;
+  int64_t all_bytes = 0;
+  for (const auto& [number, bytes] : bytes_by_times) all_bytes += bytes;
+  int64_t count = 0;
+  for (const auto& [number, bytes] : bytes_by_times) {
+    if (count == 0 && static_cast<double>(bytes) >= kGoodPart * static_cast<double>(all_bytes)) count = number;
+  }
   StackId first = StackId::none;
   uint32_t last = 0;
   for (const Run& run : runs) {

@@ -156,7 +156,8 @@ class Caster {
   // The logits' gradient becomes 16-bit, and the 32-bit one goes.
   void cast_loss_gradient(uint32_t id) {
     const uint32_t half = editor_.add(job_.size(id) / 2, id);
-    const uint32_t position = job_.blocks[id].made_at + 1;
+    uint32_t position = job_.blocks[id].made_at + 1;  // behind what this operation frees
+    while (position < job_.requests.kind.size() && job_.requests.kind[position] != RequestKind::malloc) ++position;
     editor_.ask(position, half);
     if (job_.blocks[id].freed_at == kNowhere) return;
     editor_.free_at(id, position);
