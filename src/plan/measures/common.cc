@@ -83,18 +83,19 @@ std::vector<Layer> find_layers(const Job& job, const JobPass& pass) {
   for (const auto& [number, bytes] : bytes_by_times) {
     if (count == 0 && static_cast<double>(bytes) >= kGoodPart * static_cast<double>(all_bytes)) count = number;
   }
+  std::vector<size_t> begins;  // indices into runs
   StackId first = StackId::none;
-  uint32_t last = 0;
-  for (const Run& run : runs) {
-    if (times[run.stack] != count) continue;
-    if (first == StackId::none) first = run.stack;
-    if (run.stack == first) {
-      if (!layers.empty()) layers.back().end = run.begin;
-      layers.push_back({.begin = run.begin, .end = 0, .output = kNoAllocation});
-    }
-    last = run.end;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (times[runs[i].stack] == count && first == StackId::none) first = runs[i].stack;
+    if (first != StackId::none && runs[i].stack == first) begins.push_back(i);
   }
-  layers.back().end = last;
+  for (size_t i = 0; i < begins.size(); ++i) {
+    // The last layer is as long as the one before it.
+    const size_t end = i + 1 < begins.size() ? begins[i + 1] : begins[i] + (i > 0 ? begins[i] - begins[i - 1] : 1);
+    layers.push_back({.begin = runs[begins[i]].begin,
+                      .end = end < runs.size() ? runs[end].begin : runs.back().end,
+                      .output = kNoAllocation});
+  }
   for (Layer& layer : layers) {
     for (uint32_t id : job.made_between(layer.begin, layer.end)) {
       if (job.is_kept_for_backward(id) || job.blocks[id].freed_at >= layer.end) layer.output = id;
