@@ -68,6 +68,7 @@ class JobEditor {
   void resize(uint32_t id, int64_t bytes) { size_[id] = bytes; }
   [[nodiscard]] int64_t size(uint32_t id) const { return size_[id]; }
   [[nodiscard]] bool is_dropped(uint32_t id) const { return dropped_[id]; }
+  [[nodiscard]] bool is_refreed(uint32_t id) const { return refreed_[id]; }
 
   // A block of its own, otherwise like another; it exists once ask() was called.
   uint32_t add(int64_t bytes, uint32_t like);

@@ -5,6 +5,7 @@
 //
 // What grows with the batch shrinks; gradients are there from the second part on while activations are, too, so the
 // peak is above that of a run at b/k. Further parts repeat the second, so two are replayed.
+#include <algorithm>
 #include <unordered_map>
 
 #include "plan/measures/common.h"
@@ -16,14 +17,33 @@ namespace {
 // Does its size follow the batch? In forward all but library workspaces, in backward what is no gradient.
 bool follows_batch(const Job& job, uint32_t id, const std::set<int64_t>& parameters) {
   const JobBlock& block = job.blocks[id];
-  if (block.category == Category::workspace || block.category == Category::gradient) return false;
+  if (block.category == Category::workspace && block.freed_at == kNowhere) return false;  // kept by its library
+  if (block.category == Category::gradient) return false;
   if (block.phase == Phase::backward) return parameters.count(job.size(id)) == 0;
   return true;
 }
 
-// The pass once more behind itself, all that it leaves freed at its end.
+// Blocks that are freed right behind the pass, before anything else is made: they end before the next part begins. If
+// they are the gradients, the step needed no memory and they were cleared; then they stay.
+std::vector<uint32_t> freed_behind(const Job& job, const JobPass& pass, const std::set<int64_t>& parameters) {
+  std::vector<uint32_t> ids;
+  size_t like_parameters = 0;
+  for (uint32_t i = pass.end; i < job.requests.kind.size() && job.requests.kind[i] != RequestKind::malloc; ++i) {
+    const uint32_t id = job.requests.id[i];
+    const JobBlock& block = job.blocks[id];
+    if (block.freed_at != i || block.made_at < pass.begin || block.made_at >= pass.end) continue;
+    like_parameters += parameters.count(job.size(id));
+    ids.push_back(id);
+  }
+  constexpr size_t kTied = 4;  // weights that two layers share
+  return like_parameters > kTied ? std::vector<uint32_t>{} : ids;
+}
+
+// The pass once more behind itself. What its forward leaves (the loss, the logits) is replaced by the second one's.
 void repeat(const Job& job, const JobPass& pass, const std::set<int64_t>& parameters, JobEditor& editor) {
+  for (uint32_t id : freed_behind(job, pass, parameters)) editor.free_at(id, pass.end);
   std::unordered_map<uint32_t, uint32_t> copy;
+  std::vector<uint32_t> left;   // by the first forward
   std::vector<uint32_t> added;  // gradients that wait for the next request to be summed
   const auto sum_up = [&] {
     for (uint32_t id : added) editor.release(pass.end, id);
@@ -32,8 +52,12 @@ void repeat(const Job& job, const JobPass& pass, const std::set<int64_t>& parame
   for (uint32_t i = pass.begin; i < pass.end; ++i) {
     const uint32_t id = job.requests.id[i];
     const RequestKind kind = job.requests.kind[i];
+    if (i == pass.forward_end) {
+      for (uint32_t old : left) editor.free_at(old, pass.end);
+    }
     if (kind == RequestKind::malloc) {
-      const bool is_gradient = job.blocks[id].phase == Phase::backward && parameters.count(job.size(id)) != 0;
+      const JobBlock& block = job.blocks[id];
+      const bool is_gradient = block.phase == Phase::backward && parameters.count(job.size(id)) != 0;
       if (!is_gradient) sum_up();
       const uint32_t twin = editor.add(editor.size(id), id);
       editor.ask(pass.end, twin);
@@ -41,6 +65,8 @@ void repeat(const Job& job, const JobPass& pass, const std::set<int64_t>& parame
         added.push_back(twin);
       } else {
         copy[id] = twin;
+        const bool is_left = block.freed_at >= pass.end && block.freed_at != kNowhere && block.phase != Phase::backward;
+        if (is_left && !editor.is_refreed(id)) left.push_back(id);
       }
     } else if (kind == RequestKind::free || kind == RequestKind::free_held) {
       const auto twin = copy.find(id);
@@ -50,7 +76,10 @@ void repeat(const Job& job, const JobPass& pass, const std::set<int64_t>& parame
     }
   }
   sum_up();
-  for (const auto& [id, twin] : copy) editor.release(pass.end, twin);
+  for (const auto& [id, twin] : copy) {
+    const bool is_replaced = std::find(left.begin(), left.end(), id) != left.end();
+    editor.release(is_replaced ? job.blocks[id].freed_at : pass.end, twin);
+  }
 }
 
 Result<Job> accumulate(const Job& job, int64_t parts) {

@@ -19,7 +19,8 @@ Result<Job> no_grad(const Job& job) {
     for (uint32_t id : job.made_between(pass.begin, pass.end)) {
       const JobBlock& block = job.blocks[id];
       const bool outlives = block.freed_at >= pass.end;
-      if (outlives && block.category != Category::workspace) ids.push_back(id);
+      const bool is_returned = block.category == Category::logits && job.traits(id).has(Trait::linear);
+      if (outlives && !is_returned && block.category != Category::workspace) ids.push_back(id);
     }
     for (size_t i = 0; i + 2 < ids.size(); ++i) {
       // Two requests later: the next operation's result is there, and the one after it shows that it has ended.

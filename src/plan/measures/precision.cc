@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 
+#include "plan/bias_scratch.h"
 #include "plan/measures/common.h"
 #include "plan/measures/list.h"
 
@@ -23,24 +24,34 @@ bool is_mask(const Job& job, uint32_t id, uint32_t next) {
   return job.size(id) * 4 == job.size(next) && job.blocks[id].stack == job.blocks[next].stack;
 }
 
-// Is anything computed in 16 bits already? Then weights' gradients are cast, or the weights are 16-bit: both show as a
-// matrix of half a parameter's size in backward.
+// Is anything computed in 16 bits already? Then most gradients of weights are made at half their size first.
 bool is_16_bit(const Job& job) {
+  constexpr size_t kNear = 3;
   const std::set<int64_t> parameters = parameter_sizes(job);
-  const int64_t largest = parameters.empty() ? 0 : *parameters.rbegin();
-  int64_t halves = 0;
-  int64_t wholes = 0;
-  for (uint32_t id = 0; id < job.blocks.size(); ++id) {
-    if (job.blocks[id].phase != Phase::backward) continue;
-    halves += job.size(id) * 2 == largest ? 1 : 0;
-    wholes += job.size(id) == largest ? 1 : 0;
+  int64_t gradients = 0;
+  int64_t casts = 0;
+  for (const JobPass& pass : training_passes(job)) {
+    const std::vector<uint32_t> ids = job.made_between(pass.forward_end, pass.end);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (job.size(ids[i]) < kMatrixBytes || parameters.count(job.size(ids[i])) == 0) continue;
+      ++gradients;
+      for (size_t k = i - std::min(i, kNear); k < i; ++k) {
+        if (job.size(ids[k]) * 2 != job.size(ids[i])) continue;
+        ++casts;
+        break;
+      }
+    }
   }
-  return largest > 0 && halves > 0 && wholes > 0;
+  return casts * 2 > gradients;
 }
 
 class Caster {
  public:
-  explicit Caster(const Job& job) : job_(job), editor_(job), parameters_(parameter_sizes(job)) {}
+  explicit Caster(const Job& job) : job_(job), editor_(job), parameters_(parameter_sizes(job)) {
+    for (const BiasSum& sum : find_bias_sums(job.requests, *job.structure)) {
+      if (sum.scratch != kNoAllocation) sums_.insert(sum.scratch);
+    }
+  }
 
   Job autocast() {
     for (const JobPass& pass : training_passes(job_)) {
@@ -76,10 +87,11 @@ class Caster {
     return largest;
   }
 
-  // A sum of the stream that runs through all layers: made where the layer's output is, and as large.
+  // A sum of the stream that runs through all layers: as large as a layer's output, and made in a module's own forward.
   [[nodiscard]] bool is_residual(uint32_t id, uint32_t output) const {
-    return output != kNoAllocation && job_.size(id) == job_.size(output) &&
-           job_.function_of(id) == job_.function_of(output) && job_.file_of(id) == job_.file_of(output);
+    const StackTraits& traits = job_.traits(id);
+    return output != kNoAllocation && job_.size(id) == job_.size(output) && job_.function_of(id) == "forward" &&
+           !traits.has(Trait::linear) && !traits.has(Trait::convolution);
   }
 
   void forward(const JobPass& pass, bool keeps_residuals) {
@@ -90,7 +102,8 @@ class Caster {
       const uint32_t id = ids[i];
       const StackTraits& traits = job_.traits(id);
       const JobBlock& block = job_.blocks[id];
-      if (block.category == Category::workspace || block.category == Category::input) continue;
+      if (block.category == Category::input) continue;
+      if (block.category == Category::workspace && block.freed_at == kNowhere) continue;
       if (traits.has(Trait::loss)) {
         // The 32-bit copy of the logits, while the loss reads it.
         if (job_.size(id) == logits_bytes(pass)) {
@@ -134,7 +147,8 @@ class Caster {
     for (size_t i = 0; i < ids.size(); ++i) {
       const uint32_t id = ids[i];
       const JobBlock& block = job_.blocks[id];
-      if (job_.size(id) < kMatrixBytes || block.category == Category::workspace) continue;
+      if (job_.size(id) < kMatrixBytes || sums_.count(id) != 0) continue;
+      if (block.category == Category::workspace && block.freed_at == kNowhere) continue;
       if (logits > 0 && job_.size(id) == logits) {
         last_of_loss = id;
         continue;
@@ -191,6 +205,7 @@ class Caster {
   const Job& job_;
   JobEditor editor_;
   std::set<int64_t> parameters_;
+  std::set<uint32_t> sums_;  // their scratch is 32-bit whatever they sum
 };
 
 Result<Job> cast(const Job& job, bool pure) {
