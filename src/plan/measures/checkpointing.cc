@@ -26,6 +26,9 @@ bool is_dear(const Job& job, uint32_t id) {
   return traits.has(Trait::linear) || traits.has(Trait::convolution) || traits.has(Trait::attention);
 }
 
+// transformers keeps keys and values of each layer in training, too (use_cache), but not under checkpointing.
+bool is_cache(const Job& job, uint32_t id) { return job.file_of(id).ends_with("transformers/cache_utils.py"); }
+
 // Where the layer's backward begins: at the last request before one of its kept blocks is freed.
 uint32_t backward_of(const Job& job, const std::vector<uint32_t>& kept) {
   uint32_t first = kNowhere;
@@ -39,6 +42,10 @@ void checkpoint_layer(const Job& job, const Layer& layer, bool cheap_only, JobEd
   std::vector<uint32_t> kept;
   for (uint32_t id : job.made_between(layer.begin, layer.end)) {
     if (id == layer.output || !job.is_kept_for_backward(id)) continue;
+    if (is_cache(job, id)) {
+      editor.drop(id);
+      continue;
+    }
     if (job.blocks[id].freed_at == kNowhere) continue;  // not backward's
     if (job.blocks[id].category == Category::workspace || (cheap_only && is_dear(job, id))) continue;
     kept.push_back(id);

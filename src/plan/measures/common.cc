@@ -8,6 +8,7 @@ namespace {
 
 constexpr int64_t kTensorBytes = 1024;  // less is a counter or a scalar
 constexpr double kGoodPart = 0.15;
+constexpr int64_t kStatistics = 64;  // a layer's output is no such part of its largest tensor; what norms keep is
 
 // Requests of one stack side by side.
 struct Run {
@@ -97,8 +98,12 @@ std::vector<Layer> find_layers(const Job& job, const JobPass& pass) {
                       .output = kNoAllocation});
   }
   for (Layer& layer : layers) {
-    for (uint32_t id : job.made_between(layer.begin, layer.end)) {
-      if (job.is_kept_for_backward(id) || job.blocks[id].freed_at >= layer.end) layer.output = id;
+    int64_t largest = 0;
+    const std::vector<uint32_t> ids = job.made_between(layer.begin, layer.end);
+    for (uint32_t id : ids) largest = std::max(largest, job.size(id));
+    for (uint32_t id : ids) {
+      const bool outlives = job.is_kept_for_backward(id) || job.blocks[id].freed_at >= layer.end;
+      if (outlives && job.size(id) >= largest / kStatistics) layer.output = id;
     }
   }
   return layers;
