@@ -53,8 +53,8 @@ SumScratch sum_scratch(int64_t rows, int64_t columns) {
   const int64_t blocks = divide_up(columns / vector, width);
   const int64_t held = kMultiprocessors * (kThreadsAMultiprocessor / (width * height));
   if (values < kMostValues || blocks > held) return {};
-  const int64_t parts = std::max(std::min(divide_up(held, blocks), divide_up(values, kLeastValues)),
-                                 divide_up(values, kMostValues));
+  const int64_t parts =
+      std::max(std::min(divide_up(held, blocks), divide_up(values, kLeastValues)), divide_up(values, kMostValues));
   if (parts <= 1) return {};
   return {.scratch_bytes = columns * parts * width * vector * kAccumulatorBytes, .semaphore_bytes = 4 * blocks};
 }

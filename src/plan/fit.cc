@@ -141,7 +141,8 @@ std::vector<int64_t> values_to_show(const ScalingModel& model, const FitQuestion
 std::vector<FitSetting> settings_to_try(const FitQuestion& question) {
   std::vector<FitSetting> list;
   const auto add = [&](std::string conf, const AllocatorSettings& settings) {
-    const bool known = std::any_of(list.begin(), list.end(), [&](const FitSetting& s) { return s.settings == settings; });
+    const bool known =
+        std::any_of(list.begin(), list.end(), [&](const FitSetting& s) { return s.settings == settings; });
     if (!known) list.push_back({.conf = std::move(conf), .settings = settings, .largest = {}});
   };
   add(to_conf_string(question.settings, question.rules.parser), question.settings);

@@ -61,10 +61,10 @@ struct FitQuestion {
 };
 
 struct Fit {
-  std::vector<FitPoint> points;         // ascending in value
-  std::optional<int64_t> largest;       // under the cap and the settings; empty without a cap, or where none fits
-  std::optional<int64_t> largest_maybe; // from there on it does not fit; in between it is unknown
-  std::vector<FitSetting> by_setting;   // the settings asked for, PyTorch's defaults, and those that matter most
+  std::vector<FitPoint> points;          // ascending in value
+  std::optional<int64_t> largest;        // under the cap and the settings; empty without a cap, or where none fits
+  std::optional<int64_t> largest_maybe;  // from there on it does not fit; in between it is unknown
+  std::vector<FitSetting> by_setting;    // the settings asked for, PyTorch's defaults, and those that matter most
 };
 
 [[nodiscard]] Fit find_fit(const ScalingModel& model, const FitQuestion& question);

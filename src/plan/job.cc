@@ -1,6 +1,7 @@
 #include "plan/job.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace oomscope {
 namespace {
@@ -76,19 +77,25 @@ std::vector<uint32_t> Job::made_between(uint32_t begin, uint32_t end) const {
 }
 
 Job make_job(const Verification& verification, const Structure& structure) {
+  return make_job(verification, structure, requests_of(verification));
+}
+
+Job make_job(const Verification& verification, const Structure& structure, RequestStream requests) {
   Job job;
   job.structure = &structure;
   job.snapshot = verification.timeline.snapshot;
-  job.requests = requests_of(verification);
+  job.requests = std::move(requests);
   const Timeline& timeline = verification.timeline;
   const std::vector<AllocationCategory> categories = find_categories(timeline, structure);
   job.blocks.resize(job.requests.size.size());
-  for (size_t id = 0; id < timeline.allocations.size(); ++id) {
+  for (size_t id = 0; id < job.blocks.size(); ++id) {
     JobBlock& block = job.blocks[id];
-    block.category = categories[id].category;
-    block.reason = categories[id].reason;
-    block.stack = timeline.allocations[id].stack;
-    const uint32_t event = timeline.allocations[id].begin;
+    if (id < timeline.allocations.size()) {
+      block.category = categories[id].category;
+      block.reason = categories[id].reason;
+      block.stack = timeline.allocations[id].stack;
+    }
+    const uint32_t event = job.requests.begin[id];
     if (event == kNoEvent || event >= structure.span_of.size()) continue;
     const Span& span = structure.span_at(event);
     block.phase = span.phase;
@@ -104,6 +111,7 @@ uint32_t JobEditor::add(int64_t bytes, uint32_t like) {
   dropped_.push_back(false);
   refreed_.push_back(false);
   like_.push_back(like);
+  added_.push_back(like < job_.blocks.size() ? job_.blocks[like] : added(like));
   return static_cast<uint32_t>(size_.size() - 1);
 }
 
@@ -121,10 +129,10 @@ Job JobEditor::build() const {
   requests.failures = job_.requests.failures;
   requests.address_hints = job_.requests.address_hints;
   requests.from_mid_life = job_.requests.from_mid_life;
+  out.blocks.insert(out.blocks.end(), added_.begin(), added_.end());
   for (uint32_t like : like_) {
     requests.place.push_back(requests.place[like]);
     requests.begin.push_back(requests.begin[like]);
-    out.blocks.push_back(out.blocks[like]);
   }
   std::vector<Insertion> insertions = insertions_;
   std::stable_sort(insertions.begin(), insertions.end(),

@@ -29,8 +29,8 @@ struct JobBlock {
 };
 
 struct JobPass {
-  uint32_t begin = kNowhere;           // position of its first request
-  uint32_t forward_end = kNowhere;     // of the first behind forward and loss
+  uint32_t begin = kNowhere;        // position of its first request
+  uint32_t forward_end = kNowhere;  // of the first behind forward and loss
   uint32_t end = kNowhere;
   bool has_backward = false;
 };
@@ -39,8 +39,8 @@ struct Job {
   const Structure* structure = nullptr;  // of the recording; must outlive the job
   const Snapshot* snapshot = nullptr;    // likewise
   RequestStream requests;
-  std::vector<JobBlock> blocks;      // by allocation
-  std::vector<Phase> phase;          // by position: of the last request made
+  std::vector<JobBlock> blocks;  // by allocation
+  std::vector<Phase> phase;      // by position: of the last request made
   std::vector<JobPass> passes;
 
   [[nodiscard]] const StackTraits& traits(uint32_t id) const { return structure->traits(blocks[id].stack); }
@@ -58,11 +58,14 @@ struct Job {
 };
 
 [[nodiscard]] Job make_job(const Verification& verification, const Structure& structure);
+// The same of requests scaled from the recording: its allocations first, and scratch behind them.
+[[nodiscard]] Job make_job(const Verification& verification, const Structure& structure, RequestStream requests);
 
 // Changes to a job, made at once by build().
 class JobEditor {
  public:
-  explicit JobEditor(const Job& job) : job_(job), size_(job.requests.size), dropped_(size_.size(), false), refreed_(size_.size(), false) {}
+  explicit JobEditor(const Job& job)
+      : job_(job), size_(job.requests.size), dropped_(size_.size(), false), refreed_(size_.size(), false) {}
 
   void drop(uint32_t id) { dropped_[id] = true; }
   void resize(uint32_t id, int64_t bytes) { size_[id] = bytes; }
@@ -72,6 +75,8 @@ class JobEditor {
 
   // A block of its own, otherwise like another; it exists once ask() was called.
   uint32_t add(int64_t bytes, uint32_t like);
+  // What is known of an added block, to be changed.
+  JobBlock& added(uint32_t id) { return added_[id - job_.blocks.size()]; }
   // Before the request at `position`, in the order of these calls.
   void ask(uint32_t position, uint32_t id) { insert(position, RequestKind::malloc, id); }
   void release(uint32_t position, uint32_t id) { insert(position, RequestKind::free, id); }
@@ -101,7 +106,8 @@ class JobEditor {
   std::vector<int64_t> size_;
   std::vector<bool> dropped_;
   std::vector<bool> refreed_;
-  std::vector<uint32_t> like_;  // by added block
+  std::vector<JobBlock> added_;  // behind those of the job
+  std::vector<uint32_t> like_;   // by added block: an earlier one
   std::vector<Insertion> insertions_;
 };
 

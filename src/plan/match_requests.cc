@@ -28,8 +28,8 @@ namespace oomscope {
 namespace {
 
 constexpr size_t kMostEdits = 4000;
-constexpr size_t kMargin = 48;                         // of the band, beyond the difference in length
-constexpr size_t kMostCells = size_t{1} << 27;         // of one alignment; longer runs are paired in order
+constexpr size_t kMargin = 48;                  // of the band, beyond the difference in length
+constexpr size_t kMostCells = size_t{1} << 27;  // of one alignment; longer runs are paired in order
 constexpr float kGap = 1.0F;
 constexpr float kUnlikely = 1.8F;      // still one request, where its neighbours say so
 constexpr float kOtherScratch = 0.3F;  // scratch of another kernel
@@ -100,8 +100,7 @@ std::vector<std::pair<uint32_t, uint32_t>> pair_runs(const std::vector<Run>& a, 
         const std::vector<int64_t>& before = history[static_cast<size_t>(edits)];
         const auto was = [&](int64_t diagonal) { return before[static_cast<size_t>(diagonal + edits + 1)]; };
         const int64_t diagonal = x - y;
-        const bool came_down =
-            diagonal == -edits || (diagonal != edits && was(diagonal - 1) < was(diagonal + 1));
+        const bool came_down = diagonal == -edits || (diagonal != edits && was(diagonal - 1) < was(diagonal + 1));
         const int64_t from = edits == 0 ? 0 : came_down ? was(diagonal + 1) : was(diagonal - 1) + 1;
         while (x > from) pairs.emplace_back(static_cast<uint32_t>(--x), static_cast<uint32_t>(--y));
         if (edits > 0) came_down ? --y : --x;
@@ -129,8 +128,8 @@ double common_growth(const RequestLog& a, const RequestLog& b, const std::vector
       }
     }
   }
-  const auto best = std::max_element(count.begin(), count.end(),
-                                     [](const auto& p, const auto& q) { return p.second < q.second; });
+  const auto best =
+      std::max_element(count.begin(), count.end(), [](const auto& p, const auto& q) { return p.second < q.second; });
   return best == count.end() ? 1 : static_cast<double>(best->first) / 10000;
 }
 
@@ -177,7 +176,7 @@ class RunAlignment {
 
   [[nodiscard]] float cost(size_t i, size_t j) const {
     const float unlikely = unlikeliness(static_cast<double>(size_at(b_, static_cast<uint32_t>(j))),
-                        static_cast<double>(size_at(a_, static_cast<uint32_t>(i))), growth_);
+                                        static_cast<double>(size_at(a_, static_cast<uint32_t>(i))), growth_);
     if (a_.scratch[i] != b_.scratch[j]) return unlikely + kOtherLife;
     return a_.scratch[i] ? std::min(unlikely, kOtherScratch) : unlikely;
   }
@@ -239,8 +238,8 @@ std::string site_text(const RequestLog& log, size_t position) {
   if (stacks.starts[stack] == stacks.starts[stack + 1]) return "a request without frames";
   const Frame& frame = stacks.frames[stacks.frame_ids[stacks.starts[stack]]];
   const std::string_view file = snapshot.strings.text(frame.filename);
-  return std::string(snapshot.strings.text(frame.name)) + " (" +
-         std::string(file.substr(file.find_last_of('/') + 1)) + ":" + std::to_string(frame.line) + ")";
+  return std::string(snapshot.strings.text(frame.name)) + " (" + std::string(file.substr(file.find_last_of('/') + 1)) +
+         ":" + std::to_string(frame.line) + ")";
 }
 
 uint32_t event_at(const RequestLog& log, size_t position) {

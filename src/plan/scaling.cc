@@ -81,11 +81,11 @@ Result<Done> check_match(const RequestLog& base, const RequestMatch& match, cons
   if (alike) return Done{};
   if (match.first.empty()) return differ("other requests in other order", a, b);
   const FirstDifference& first = match.first[0];
-  return differ(fmt::format("the first difference is {}{} against {}{}", first.site_base,
-                            first.event_base == kNoEvent ? "" : fmt::format(", event {},", first.event_base),
-                            first.site_other,
-                            first.event_other == kNoEvent ? "" : fmt::format(", event {}", first.event_other)),
-                a, b);
+  return differ(
+      fmt::format("the first difference is {}{} against {}{}", first.site_base,
+                  first.event_base == kNoEvent ? "" : fmt::format(", event {},", first.event_base), first.site_other,
+                  first.event_other == kNoEvent ? "" : fmt::format(", event {}", first.event_other)),
+      a, b);
 }
 
 Result<Done> check_settings(const ScalingInput& a, const ScalingInput& b) {
@@ -116,8 +116,7 @@ bool follows_square(const RequestLog& base, const RequestLog& other, const Reque
 
 class Modeller {
  public:
-  Modeller(ScalingModel& model, const std::vector<const RequestLog*>& others,
-           const std::vector<RequestMatch>& matches)
+  Modeller(ScalingModel& model, const std::vector<const RequestLog*>& others, const std::vector<RequestMatch>& matches)
       : model_(model), others_(others), matches_(matches) {}
 
   void run() {
@@ -253,8 +252,7 @@ void ask_for_scratch(RequestStream& requests, uint32_t gradient, const SumScratc
 
 }  // namespace
 
-Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs,
-                           const std::optional<std::vector<int64_t>>& values) {
+Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::optional<std::vector<int64_t>>& values) {
   std::vector<RequestLog> logs;
   std::vector<Structure> structures;
   for (const ScalingInput& input : inputs) {

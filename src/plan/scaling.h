@@ -5,9 +5,9 @@
 // value the base's requests are made anew with the sizes of that value, and replayed exactly: what fits is never a sum.
 //
 // Convolutions choose another kernel at another size, with scratch that nobody can foresee, and a few megabytes there
-// move the reserved peak by percents either way. So such scratch is guessed several times, by up to kGuessSpread to both
-// sides, and the median of the replays is the answer: on 20 predictions for convolutional networks its error was half
-// that of a single one.
+// move the reserved peak by percents either way. So such scratch is guessed several times, by up to kGuessSpread to
+// both sides, and the median of the replays is the answer: on 20 predictions for convolutional networks its error was
+// half that of a single one.
 #pragma once
 
 #include <array>
@@ -29,21 +29,20 @@ struct ScalingInput {
   std::string path;
 };
 
-
 inline constexpr uint32_t kVariants = 15;
 inline constexpr double kGuessSpread = 0.3;
 
 struct ScalingModel {
-  std::vector<int64_t> values;       // ascending, one a recording
-  std::vector<size_t> recordings;    // by value: index into the inputs
+  std::vector<int64_t> values;     // ascending, one a recording
+  std::vector<size_t> recordings;  // by value: index into the inputs
   ValueSource source = ValueSource::given;
-  int power = 1;                     // sizes follow value^power: 2 for the side of a square image
-  RequestLog base;                   // of the largest value
-  std::vector<SizeModel> sizes;      // by allocation of the base
+  int power = 1;                 // sizes follow value^power: 2 for the side of a square image
+  RequestLog base;               // of the largest value
+  std::vector<SizeModel> sizes;  // by allocation of the base
   std::array<int64_t, kSizeRules> requests_by_rule{};
   std::array<int64_t, kSizeRules> bytes_by_rule{};  // of the base
-  int64_t unmatched = 0;             // requests of the base that no other recording has
-  std::vector<uint32_t> guesses;     // allocations of the base: large scratch whose size follows no exact rule
+  int64_t unmatched = 0;                            // requests of the base that no other recording has
+  std::vector<uint32_t> guesses;  // allocations of the base: large scratch whose size follows no exact rule
   bool has_evaluation = false;
   bool has_saving = false;
 

@@ -46,7 +46,8 @@ SizeModel square_and_line_through(const SizePoint& p, const SizePoint& q) {
 SizeModel last_two(const SizePoint& p, const SizePoint& q, bool may_be_square) {
   if (q.size == p.size) return constant_at(q);
   for (const SizeModel& model : {through_origin(q), square_through_origin(q), line_through(p, q)}) {
-    const bool means_something = model.constant >= 0 && model.linear >= 0 && model.constant < kMostConstant * static_cast<double>(q.size);
+    const bool means_something =
+        model.constant >= 0 && model.linear >= 0 && model.constant < kMostConstant * static_cast<double>(q.size);
     if (means_something && fits(model, {p, q})) return model;
   }
   const SizeModel square = square_and_line_through(p, q);

@@ -85,7 +85,8 @@ Result<FoundValues> find_values(const ValueQuestion& question) {
     const std::vector<int64_t>& values = *question.given;
     if (std::adjacent_find(values.begin(), values.end()) != values.end()) {
       return Error{.code = "values-wrong",
-                   .what = fmt::format("two recordings have the value {}; each needs its own", *std::adjacent_find(values.begin(), values.end())),
+                   .what = fmt::format("two recordings have the value {}; each needs its own",
+                                       *std::adjacent_find(values.begin(), values.end())),
                    .where = "--values",
                    .hint = "oomscope fit --help"};
     }
@@ -93,7 +94,8 @@ Result<FoundValues> find_values(const ValueQuestion& question) {
   }
   if (question.growth.empty()) return FoundValues{.values = {1}, .source = ValueSource::single};
   if (const auto named = values_in_names(question)) return FoundValues{.values = *named, .source = ValueSource::names};
-  if (const auto whole = values_in_ratio(question.growth)) return FoundValues{.values = *whole, .source = ValueSource::ratios};
+  if (const auto whole = values_in_ratio(question.growth))
+    return FoundValues{.values = *whole, .source = ValueSource::ratios};
   const bool same = std::all_of(question.growth.begin(), question.growth.end(), [](double g) { return g == 1; });
   return Error{.code = "values-unknown",
                .what = same ? "the recordings are of one size, so there is nothing to scale from"

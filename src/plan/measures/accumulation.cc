@@ -103,16 +103,25 @@ Result<Job> accumulate(const Job& job, int64_t parts) {
 }  // namespace
 
 Measure accumulate_2() {
-  return {.id = "accumulate-2", .remedy = "gradient-accumulation", .group = MeasureGroup::batch,
-          .apply = [](const Job& job) { return accumulate(job, 2); }};
+  return {.id = "accumulate-2",
+          .remedy = "gradient-accumulation",
+          .group = MeasureGroup::batch,
+          .apply = [](const Job& job) { return accumulate(job, 2); },
+          .rank_cost = 1.1};
 }
 Measure accumulate_4() {
-  return {.id = "accumulate-4", .remedy = "gradient-accumulation", .group = MeasureGroup::batch,
-          .apply = [](const Job& job) { return accumulate(job, 4); }};
+  return {.id = "accumulate-4",
+          .remedy = "gradient-accumulation",
+          .group = MeasureGroup::batch,
+          .apply = [](const Job& job) { return accumulate(job, 4); },
+          .rank_cost = 1.2};
 }
 Measure accumulate_8() {
-  return {.id = "accumulate-8", .remedy = "gradient-accumulation", .group = MeasureGroup::batch,
-          .apply = [](const Job& job) { return accumulate(job, 8); }};
+  return {.id = "accumulate-8",
+          .remedy = "gradient-accumulation",
+          .group = MeasureGroup::batch,
+          .apply = [](const Job& job) { return accumulate(job, 8); },
+          .rank_cost = 1.35};
 }
 
 }  // namespace oomscope

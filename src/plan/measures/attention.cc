@@ -39,8 +39,8 @@ Result<Job> fuse(const Job& job) {
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
     const JobBlock& block = job.blocks[id];
     const bool is_matrix = job.size(id) == scores || job.size(id) * 2 == scores || job.size(id) * 4 == scores;
-    const bool in_forward = block.phase == Phase::forward && job.traits(id).has(Trait::attention) &&
-                            !job.traits(id).has(Trait::linear);
+    const bool in_forward =
+        block.phase == Phase::forward && job.traits(id).has(Trait::attention) && !job.traits(id).has(Trait::linear);
     if (is_matrix && in_forward) editor.drop(id);
     if (job.size(id) == scores && block.phase == Phase::backward) editor.drop(id);
   }
@@ -50,7 +50,11 @@ Result<Job> fuse(const Job& job) {
 }  // namespace
 
 Measure fused_attention_kernel() {
-  return {.id = "fused-attention", .remedy = "fused-attention", .group = MeasureGroup::attention, .apply = fuse};
+  return {.id = "fused-attention",
+          .remedy = "fused-attention",
+          .group = MeasureGroup::attention,
+          .apply = fuse,
+          .rank_cost = 0.9};
 }
 
 }  // namespace oomscope

@@ -62,6 +62,8 @@ void checkpoint_layer(const Job& job, const Layer& layer, bool cheap_only, JobEd
       const bool is_kept = is_among_kept.count(id) != 0;
       if (!is_kept && job.blocks[id].freed_at >= layer.end) continue;
       const uint32_t twin = editor.add(editor.size(id), id);
+      editor.added(twin).phase = Phase::backward;
+      editor.added(twin).reason = CategoryReason::recomputed;
       editor.ask(again, twin);
       if (is_kept) {
         editor.release(job.blocks[id].freed_at + 1, twin);
@@ -79,9 +81,8 @@ void checkpoint_layer(const Job& job, const Layer& layer, bool cheap_only, JobEd
 Result<Job> checkpoint(const Job& job, const Choice& choice) {
   const std::vector<JobPass> passes = training_passes(job);
   if (passes.empty()) return does_not_apply("no-backward");
-  const bool recomputes = std::any_of(job.blocks.begin(), job.blocks.end(), [](const JobBlock& block) {
-    return block.reason == CategoryReason::recomputed;
-  });
+  const bool recomputes = std::any_of(job.blocks.begin(), job.blocks.end(),
+                                      [](const JobBlock& block) { return block.reason == CategoryReason::recomputed; });
   if (recomputes) return does_not_apply("already-checkpointed");
   JobEditor editor(job);
   bool found = false;
@@ -103,18 +104,28 @@ constexpr double kForwardShare = 0.25;
 }  // namespace
 
 Measure checkpoint_all() {
-  return {.id = "checkpointing", .remedy = "checkpointing", .group = MeasureGroup::checkpointing,
-          .apply = [](const Job& job) { return checkpoint(job, {}); }, .time_factor = 1 + kForwardShare};
+  return {.id = "checkpointing",
+          .remedy = "checkpointing",
+          .group = MeasureGroup::checkpointing,
+          .apply = [](const Job& job) { return checkpoint(job, {}); },
+          .time_factor = 1 + kForwardShare,
+          .rank_cost = 1.25};
 }
 Measure checkpoint_every_2nd() {
-  return {.id = "checkpointing-every-2nd", .remedy = "checkpointing", .group = MeasureGroup::checkpointing,
+  return {.id = "checkpointing-every-2nd",
+          .remedy = "checkpointing",
+          .group = MeasureGroup::checkpointing,
           .apply = [](const Job& job) { return checkpoint(job, {.every = 2, .cheap_only = false}); },
-          .time_factor = 1 + kForwardShare / 2};
+          .time_factor = 1 + kForwardShare / 2,
+          .rank_cost = 1.13};
 }
 Measure checkpoint_selective() {
-  return {.id = "checkpointing-selective", .remedy = "checkpointing", .group = MeasureGroup::checkpointing,
+  return {.id = "checkpointing-selective",
+          .remedy = "checkpointing",
+          .group = MeasureGroup::checkpointing,
           .apply = [](const Job& job) { return checkpoint(job, {.every = 1, .cheap_only = true}); },
-          .time_factor = 1.08};
+          .time_factor = 1.08,
+          .rank_cost = 1.08};
 }
 
 }  // namespace oomscope

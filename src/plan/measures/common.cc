@@ -65,8 +65,8 @@ bool is_optimizer_state(const Job& job, uint32_t id) {
   return job.blocks[id].category == Category::optimizer_state && job.size(id) > kTensorBytes;
 }
 
-// The stacks of a layer's lines come back once a layer, or several times (two projections in one line). So the number of
-// layers is the smallest that a good part of the kept bytes comes back with; a layer begins where the first of those
+// The stacks of a layer's lines come back once a layer, or several times (two projections in one line). So the number
+// of layers is the smallest that a good part of the kept bytes comes back with; a layer begins where the first of those
 // lines does.
 std::vector<Layer> find_layers(const Job& job, const JobPass& pass) {
   const std::vector<Run> runs = forward_runs(job, pass);

@@ -49,10 +49,20 @@ Result<Job> bucket_views(const Job& job) {
 }  // namespace
 
 Measure gradients_set_to_none() {
-  return {.id = "set-to-none", .remedy = "set-to-none", .group = MeasureGroup::gradients, .apply = set_to_none, .time_factor = 1.0};
+  return {.id = "set-to-none",
+          .remedy = "set-to-none",
+          .group = MeasureGroup::gradients,
+          .apply = set_to_none,
+          .time_factor = 1.0,
+          .rank_cost = 1.0};
 }
 Measure gradient_bucket_views() {
-  return {.id = "bucket-view", .remedy = "bucket-view", .group = MeasureGroup::gradients, .apply = bucket_views, .time_factor = 1.0};
+  return {.id = "bucket-view",
+          .remedy = "bucket-view",
+          .group = MeasureGroup::gradients,
+          .apply = bucket_views,
+          .time_factor = 1.0,
+          .rank_cost = 1.0};
 }
 
 }  // namespace oomscope

@@ -31,7 +31,8 @@ Result<Job> chunk(const Job& job) {
 }  // namespace
 
 Measure chunked_cross_entropy() {
-  return {.id = "chunked-loss", .remedy = "chunked-loss", .group = MeasureGroup::loss, .apply = chunk};
+  return {
+      .id = "chunked-loss", .remedy = "chunked-loss", .group = MeasureGroup::loss, .apply = chunk, .rank_cost = 1.05};
 }
 
 }  // namespace oomscope

@@ -27,7 +27,8 @@ Result<Job> no_grad(const Job& job) {
       uint32_t end = job.blocks[ids[i + 2]].made_at;
       for (const Layer& layer : layers) {
         if (layer.output == ids[i]) {
-          const auto next = std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.begin >= layer.end; });
+          const auto next =
+              std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.begin >= layer.end; });
           if (next != layers.end()) end = std::max(end, next->end);
         }
       }
@@ -42,7 +43,12 @@ Result<Job> no_grad(const Job& job) {
 }  // namespace
 
 Measure without_gradients() {
-  return {.id = "no-grad", .remedy = "no-grad", .group = MeasureGroup::mode, .apply = no_grad, .time_factor = 1.0};
+  return {.id = "no-grad",
+          .remedy = "no-grad",
+          .group = MeasureGroup::mode,
+          .apply = no_grad,
+          .time_factor = 1.0,
+          .rank_cost = 1.0};
 }
 
 }  // namespace oomscope

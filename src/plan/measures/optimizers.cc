@@ -114,12 +114,56 @@ Result<Job> offload_optimizer(const Job& job) {
 
 }  // namespace
 
-Measure fused_step() { return {.id = "fused-optimizer", .remedy = "fused-optimizer", .group = MeasureGroup::optimizer, .apply = fused, .time_factor = 1.0}; }
-Measure single_tensor_step() { return {.id = "foreach-off", .remedy = "fused-optimizer", .group = MeasureGroup::optimizer, .apply = one_by_one, .time_factor = 1.03}; }
-Measure sgd_with_momentum() { return {.id = "sgd-momentum", .remedy = "lighter-optimizer", .group = MeasureGroup::optimizer, .apply = sgd_momentum}; }
-Measure sgd_without_momentum() { return {.id = "sgd", .remedy = "lighter-optimizer", .group = MeasureGroup::optimizer, .apply = sgd_plain}; }
-Measure eight_bit_optimizer() { return {.id = "8-bit-optimizer", .remedy = "lighter-optimizer", .group = MeasureGroup::optimizer, .apply = eight_bit}; }
-Measure adafactor_optimizer() { return {.id = "adafactor", .remedy = "lighter-optimizer", .group = MeasureGroup::optimizer, .apply = adafactor}; }
-Measure offloaded_optimizer() { return {.id = "offload-optimizer", .remedy = "offload", .group = MeasureGroup::optimizer, .apply = offload_optimizer}; }
+Measure fused_step() {
+  return {.id = "fused-optimizer",
+          .remedy = "fused-optimizer",
+          .group = MeasureGroup::optimizer,
+          .apply = fused,
+          .time_factor = 1.0,
+          .rank_cost = 1.0};
+}
+Measure single_tensor_step() {
+  return {.id = "foreach-off",
+          .remedy = "fused-optimizer",
+          .group = MeasureGroup::optimizer,
+          .apply = one_by_one,
+          .time_factor = 1.03,
+          .rank_cost = 1.03};
+}
+Measure sgd_with_momentum() {
+  return {.id = "sgd-momentum",
+          .remedy = "lighter-optimizer",
+          .group = MeasureGroup::optimizer,
+          .apply = sgd_momentum,
+          .rank_cost = 2.0};
+}
+Measure sgd_without_momentum() {
+  return {.id = "sgd",
+          .remedy = "lighter-optimizer",
+          .group = MeasureGroup::optimizer,
+          .apply = sgd_plain,
+          .rank_cost = 2.2};
+}
+Measure eight_bit_optimizer() {
+  return {.id = "8-bit-optimizer",
+          .remedy = "lighter-optimizer",
+          .group = MeasureGroup::optimizer,
+          .apply = eight_bit,
+          .rank_cost = 1.2};
+}
+Measure adafactor_optimizer() {
+  return {.id = "adafactor",
+          .remedy = "lighter-optimizer",
+          .group = MeasureGroup::optimizer,
+          .apply = adafactor,
+          .rank_cost = 1.6};
+}
+Measure offloaded_optimizer() {
+  return {.id = "offload-optimizer",
+          .remedy = "offload",
+          .group = MeasureGroup::optimizer,
+          .apply = offload_optimizer,
+          .rank_cost = 1.7};
+}
 
 }  // namespace oomscope

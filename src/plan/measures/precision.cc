@@ -1,8 +1,8 @@
 // 16-bit computing of a run in 32 bits: under autocast, or with the whole model in bf16.
 //
-// Autocast keeps weights, gradients and states in 32 bits. Projections, attention and what follows from them are 16-bit;
-// normalisations, residual sums and the loss stay 32-bit. Each projection's weight is cast once a step, and the casts
-// live until their layer's backward. Pure bf16 halves all but masks, indices, statistics and the loss.
+// Autocast keeps weights, gradients and states in 32 bits. Projections, attention and what follows from them are
+// 16-bit; normalisations, residual sums and the loss stay 32-bit. Each projection's weight is cast once a step, and the
+// casts live until their layer's backward. Pure bf16 halves all but masks, indices, statistics and the loss.
 //
 //   32 bits    normalised x (kept)             projection (kept)   logits            log-softmax
 //   autocast   normalised x | 16-bit x (kept)  16-bit (kept)       16-bit | 32-bit   log-softmax
@@ -219,12 +219,18 @@ Result<Job> cast(const Job& job, bool pure) {
 }  // namespace
 
 Measure autocast_bf16() {
-  return {.id = "autocast-bf16", .remedy = "mixed-precision", .group = MeasureGroup::precision,
-          .apply = [](const Job& job) { return cast(job, false); }};
+  return {.id = "autocast-bf16",
+          .remedy = "mixed-precision",
+          .group = MeasureGroup::precision,
+          .apply = [](const Job& job) { return cast(job, false); },
+          .rank_cost = 1.04};
 }
 Measure pure_bf16() {
-  return {.id = "pure-bf16", .remedy = "mixed-precision", .group = MeasureGroup::precision,
-          .apply = [](const Job& job) { return cast(job, true); }};
+  return {.id = "pure-bf16",
+          .remedy = "mixed-precision",
+          .group = MeasureGroup::precision,
+          .apply = [](const Job& job) { return cast(job, true); },
+          .rank_cost = 1.5};
 }
 
 }  // namespace oomscope

@@ -40,13 +40,25 @@ Result<Job> shard(const Job& job, int stage) {
 }  // namespace
 
 Measure zero_1() {
-  return {.id = "zero-1", .remedy = "sharding", .group = MeasureGroup::sharding, .apply = [](const Job& job) { return shard(job, 1); }};
+  return {.id = "zero-1",
+          .remedy = "sharding",
+          .group = MeasureGroup::sharding,
+          .apply = [](const Job& job) { return shard(job, 1); },
+          .rank_cost = 3.0};
 }
 Measure zero_2() {
-  return {.id = "zero-2", .remedy = "sharding", .group = MeasureGroup::sharding, .apply = [](const Job& job) { return shard(job, 2); }};
+  return {.id = "zero-2",
+          .remedy = "sharding",
+          .group = MeasureGroup::sharding,
+          .apply = [](const Job& job) { return shard(job, 2); },
+          .rank_cost = 3.1};
 }
 Measure zero_3() {
-  return {.id = "zero-3", .remedy = "sharding", .group = MeasureGroup::sharding, .apply = [](const Job& job) { return shard(job, 3); }};
+  return {.id = "zero-3",
+          .remedy = "sharding",
+          .group = MeasureGroup::sharding,
+          .apply = [](const Job& job) { return shard(job, 3); },
+          .rank_cost = 3.3};
 }
 
 }  // namespace oomscope
