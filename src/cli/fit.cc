@@ -6,6 +6,8 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
+#include "model/structure.h"
+#include "plan/advice.h"
 #include "report/fit_document.h"
 
 namespace oomscope {
@@ -47,13 +49,30 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_device(raw.device, fit.device);
 }
 
+// What would make the next value fit: the one asked for, else the first that does not fit, else the largest recorded.
+void try_measures(FitReport& report, const FitQuestion& question, const Verification& base) {
+  const ScalingModel& model = report.model;
+  report.measures_at = question.at.value_or(model.base_value());
+  if (!question.at && question.cap_bytes && model.values.size() > 1) {
+    report.measures_at = report.fit.largest.value_or(0) + 1;
+  }
+  const Structure structure = find_structure(base.timeline);
+  const Job job = make_job(base, structure, requests_at(model, report.measures_at));
+  const WhatIf what_if{.rules = question.rules, .settings = question.settings, .cap_bytes = question.cap_bytes};
+  report.measures = evaluate_measures(job, what_if, question.threads);
+  std::vector<std::string> confs = {report.conf};
+  if (report.conf.find("expandable_segments:True") == std::string::npos) confs.emplace_back("expandable_segments:True");
+  report.search = find_sets(job, what_if, report.measures, confs, question.threads);
+}
+
 Result<int> run(const Options& options, Output& output) {
   const FitArguments& arguments = options.fit;
   std::vector<LoadedRecording> recordings;
   std::vector<ScalingInput> inputs;
   FitReport report;
   for (const std::string& path : arguments.recordings) {
-    OOM_TRY(LoadedRecording loaded, load_recording({.path = path, .device = arguments.device, .rules = arguments.rules}));
+    OOM_TRY(LoadedRecording loaded,
+            load_recording({.path = path, .device = arguments.device, .rules = arguments.rules}));
     if (!loaded.snapshot->complete) output.set_incomplete();
     add_caveats(loaded.snapshot->caveats, report.caveats);
     add_caveats(loaded.verification->caveats, report.caveats);
@@ -75,6 +94,7 @@ Result<int> run(const Options& options, Output& output) {
   report.cap_bytes = question.cap_bytes;
   report.paths = arguments.recordings;
   report.fit = find_fit(report.model, question);
+  try_measures(report, question, base);
   Document document = fit_document(report, arguments.language);
   for (Section& section : document.sections) output.add(std::move(section));
   output.payload() = std::move(document.payload);
@@ -99,8 +119,7 @@ Command fit_command() {
                   {"--conf", "S", "settings as PYTORCH_ALLOC_CONF takes them; '' is PyTorch's defaults",
                    &RawOptions::conf},
                   {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
-                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying",
-                   &RawOptions::rules},
+                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
                   {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
                    &RawOptions::language}},
       .finish = finish,

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <thread>
 
-
 #include "base/bytes_text.h"
 #include "base/did_you_mean.h"
 #include "model/pairing_ahead.h"
@@ -108,11 +107,10 @@ std::optional<int64_t> cap_of(const std::optional<int64_t>& cap_bytes, const std
                               Caveats& caveats) {
   if (cap_bytes || !gpu) return cap_bytes;
   const int64_t cap = std::max<int64_t>(gpu->total_bytes - kContextBytes, 0);
-  caveats.push_back({.code = "context-estimated",
-                     .values = {{"card", gpu->name},
-                                {"bytes", format_mib(gpu->total_bytes)},
-                                {"context", format_mib(kContextBytes)}},
-                     .source = CaveatSource::model});
+  caveats.push_back(
+      {.code = "context-estimated",
+       .values = {{"card", gpu->name}, {"bytes", format_mib(gpu->total_bytes)}, {"context", format_mib(kContextBytes)}},
+       .source = CaveatSource::model});
   return cap;
 }
 

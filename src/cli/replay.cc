@@ -128,7 +128,9 @@ Result<int> run(const Options& options, Output& output) {
                  .hint = "record with torch.cuda.memory._record_memory_history(stacks=\"python\")"};
   }
   Caveats caveats;
-  WhatIf question{.rules = verification.config.rules, .settings = {}, .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, caveats)};
+  WhatIf question{.rules = verification.config.rules,
+                  .settings = {},
+                  .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, caveats)};
   OOM_TRY(question.settings, settings_of(arguments.conf, verification, caveats));
   const RequestStream requests = requests_of(verification);
   add_replay_caveats(verification, requests, caveats);

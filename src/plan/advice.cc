@@ -116,6 +116,11 @@ class Ranking {
   std::vector<double> overheads_;  // reserved over live bytes, by settings
 };
 
+// Does it change what forward and backward ask for, by what their modules are?
+bool needs_modules(MeasureGroup group) {
+  return group != MeasureGroup::optimizer && group != MeasureGroup::gradients && group != MeasureGroup::sharding;
+}
+
 std::optional<Job> apply_all(const Job& job, const Candidate& candidate) {
   std::optional<Job> changed = job;
   for (const Measure* measure : candidate.measures) {
@@ -152,6 +157,10 @@ std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& ques
   run_parallel(outcomes.size(), threads, [&](size_t i) {
     MeasureOutcome& result = outcomes[i];
     result.measure = &all_measures()[i];
+    if (job.is_compiled && needs_modules(result.measure->group)) {
+      result.refused = "compiled";
+      return;
+    }
     const Result<Job> changed = result.measure->apply(job);
     if (!changed) {
       result.refused = changed.error().what;

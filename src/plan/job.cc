@@ -38,6 +38,14 @@ void index_requests(Job& job) {
   }
 }
 
+bool is_compiled(const Snapshot& snapshot) {
+  return std::any_of(snapshot.stacks.frames.begin(), snapshot.stacks.frames.end(), [&](const Frame& frame) {
+    const std::string_view file = snapshot.strings.text(frame.filename);
+    return file.find("torch/_inductor/") != std::string_view::npos ||
+           file.find("torchinductor_") != std::string_view::npos;
+  });
+}
+
 // The innermost frame of Python code, or null.
 const Frame* innermost(const Snapshot& snapshot, StackId stack) {
   const StackTable& stacks = snapshot.stacks;
@@ -102,6 +110,7 @@ Job make_job(const Verification& verification, const Structure& structure, Reque
     block.pass = span.pass;
     block.step = span.step;
   }
+  job.is_compiled = is_compiled(*job.snapshot);
   index_requests(job);
   return job;
 }
@@ -119,6 +128,7 @@ Job JobEditor::build() const {
   Job out;
   out.structure = job_.structure;
   out.snapshot = job_.snapshot;
+  out.is_compiled = job_.is_compiled;
   out.blocks = job_.blocks;
   RequestStream& requests = out.requests;
   requests.size = size_;

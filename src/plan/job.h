@@ -42,6 +42,7 @@ struct Job {
   std::vector<JobBlock> blocks;  // by allocation
   std::vector<Phase> phase;      // by position: of the last request made
   std::vector<JobPass> passes;
+  bool is_compiled = false;  // torch.compile made its kernels: no module says what they keep
 
   [[nodiscard]] const StackTraits& traits(uint32_t id) const { return structure->traits(blocks[id].stack); }
   [[nodiscard]] int64_t size(uint32_t id) const { return requests.size[id]; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
+#include "report/measures_document.h"
 
 namespace oomscope {
 namespace {
@@ -22,6 +23,14 @@ class FitWriter {
     if (report_.cap_bytes && report_.model.values.size() > 1) {
       document.sections.push_back({.body = settings_table(), .joined = false});
     }
+    if (!report_.measures.empty()) {
+      const Phrase at = Phrase{.key = "fit.measures-at"}.with("value", std::to_string(report_.measures_at));
+      document.sections.push_back({.body = Sentence{.text = words(at)}, .joined = false});
+    }
+    for (Section& section : measures_sections(report_.measures, report_.cap_bytes.has_value(), language_)) {
+      document.sections.push_back(std::move(section));
+    }
+    for (Section& section : sets_sections(report_.search, language_)) document.sections.push_back(std::move(section));
     for (const char* key : notes()) document.sections.push_back({.body = Sentence{.text = words(key)}, .joined = true});
     document.sections.push_back({.body = caveat_list(report_.caveats, language_), .joined = false});
     document.payload = payload();
@@ -72,12 +81,12 @@ class FitWriter {
                 .note = ""};
     for (const FitPoint& point : report_.fit.points) {
       const Outcome& outcome = point.outcome.main;
-      table.rows.push_back(Row{.cells = {fmt::format("{}{}", point.value, point.recorded ? "*" : ""),
-                                         format_mib(outcome.peak_requested), format_mib(outcome.peak_allocated),
-                                         format_mib(outcome.peak_reserved),
-                                         point.fits ? words(fmt::format("fit.fits.{}", name_of(*point.fits))) : "",
-                                         phase_text(point.instant.phase)},
-                               .style = Style::plain});
+      table.rows.push_back(
+          Row{.cells = {fmt::format("{}{}", point.value, point.recorded ? "*" : ""), format_mib(outcome.peak_requested),
+                        format_mib(outcome.peak_allocated), format_mib(outcome.peak_reserved),
+                        point.fits ? words(fmt::format("fit.fits.{}", name_of(*point.fits))) : "",
+                        phase_text(point.instant.phase)},
+              .style = Style::plain});
     }
     table.note = words("fit.recorded-note");
     return table;
@@ -91,9 +100,10 @@ class FitWriter {
                 .total = std::nullopt,
                 .note = ""};
     for (const FitSetting& setting : report_.fit.by_setting) {
-      table.rows.push_back(Row{.cells = {setting.conf.empty() ? words("fit.settings.default") : setting.conf,
-                                         setting.largest ? std::to_string(*setting.largest) : words("fit.settings.none")},
-                               .style = Style::plain});
+      table.rows.push_back(
+          Row{.cells = {setting.conf.empty() ? words("fit.settings.default") : setting.conf,
+                        setting.largest ? std::to_string(*setting.largest) : words("fit.settings.none")},
+              .style = Style::plain});
     }
     return table;
   }
@@ -140,12 +150,10 @@ class FitWriter {
     for (size_t i = 0; i < model.values.size(); ++i) {
       recordings.push_back({{"path", report_.paths[model.recordings[i]]}, {"value", model.values[i]}});
     }
-    return {{"recordings", recordings},
-            {"values_from", name_of(model.source)},
-            {"power", model.power},
-            {"requests", static_cast<int64_t>(model.base.order.size())},
-            {"rules", rules},
-            {"covers", {{"evaluation", model.has_evaluation}, {"saving", model.has_saving}}}};
+    return {
+        {"recordings", recordings}, {"values_from", name_of(model.source)},
+        {"power", model.power},     {"requests", static_cast<int64_t>(model.base.order.size())},
+        {"rules", rules},           {"covers", {{"evaluation", model.has_evaluation}, {"saving", model.has_saving}}}};
   }
 
   [[nodiscard]] Json payload() const {
@@ -157,7 +165,9 @@ class FitWriter {
                  {"surely_not_from", or_null(fit.largest_maybe)},
                  {"by_setting", Json::array()},
                  {"points", Json::array()},
-                 {"measures", Json::array()},
+                 {"measures_at", report_.measures_at},
+                 {"measures", measures_json(report_.measures, report_.cap_bytes.has_value())},
+                 {"search", sets_json(report_.search)},
                  {"model", model_json()},
                  {"caveats", caveats_json(report_.caveats)}};
     for (const FitSetting& setting : fit.by_setting) {

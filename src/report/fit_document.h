@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/advice.h"
 #include "plan/fit.h"
 #include "report/document.h"
 
@@ -16,6 +17,9 @@ struct FitReport {
   std::optional<int64_t> cap_bytes;
   ScalingModel model;
   Fit fit;
+  int64_t measures_at = 0;  // the value that the measures were tried at
+  std::vector<MeasureOutcome> measures;
+  SetSearch search;
   Caveats caveats;
 };
 [[nodiscard]] Document fit_document(const FitReport& report, Language language);
