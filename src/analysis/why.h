@@ -14,6 +14,7 @@
 #include "analysis/free_space.h"
 #include "base/caveat.h"
 #include "base/result.h"
+#include "plan/advice.h"
 #include "replay/sweep.h"
 #include "replay/verdict.h"
 #include "replay/verify.h"
@@ -83,9 +84,10 @@ struct Changes {
   bool recorded_completes = true;       // that replay
   int64_t page_floor_bytes = 0;
   int64_t packing_bytes = 0;
-  std::vector<Verdict> verdicts;  // one a failed request that counts
-  Caveats caveats;                // of the replays under other settings
-  Phrase sentence;                // what would have made it fit, or how much less would do
+  std::vector<Verdict> verdicts;         // one a failed request that counts
+  std::vector<MeasureOutcome> measures;  // what the program may do, each replayed; empty for very long recordings
+  Caveats caveats;                       // of the replays under other settings
+  Phrase sentence;                       // what would have made it fit, or how much less would do
 };
 
 // Of several devices the one whose request failed last; else the one that holds most. A caveat names the others.

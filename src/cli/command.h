@@ -27,6 +27,7 @@ struct RawOptions {
   std::string by;
   std::string top;
   std::string stats;
+  std::string values;
   std::string language;
   bool no_sweep = false;
   bool explain = false;

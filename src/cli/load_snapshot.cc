@@ -4,10 +4,12 @@
 #include <string_view>
 #include <thread>
 
+#include "base/bytes_text.h"
 #include "base/did_you_mean.h"
 #include "evidence/marks_file.h"
 #include "model/pairing_ahead.h"
 #include "model/timeline.h"
+#include "types/context_size.h"
 
 namespace oomscope {
 namespace {
@@ -110,6 +112,25 @@ void add_caveats(const Caveats& from, Caveats& to) {
   for (const Caveat& caveat : from) {
     if (std::find(to.begin(), to.end(), caveat) == to.end()) to.push_back(caveat);
   }
+}
+
+std::optional<int64_t> cap_of(const std::optional<int64_t>& cap_bytes, const std::optional<GpuMemory>& gpu,
+                              Caveats& caveats) {
+  if (cap_bytes || !gpu) return cap_bytes;
+  const int64_t cap = std::max<int64_t>(gpu->total_bytes - kContextBytes, 0);
+  caveats.push_back(
+      {.code = "context-estimated",
+       .values = {{"card", gpu->name}, {"bytes", format_mib(gpu->total_bytes)}, {"context", format_mib(kContextBytes)}},
+       .source = CaveatSource::model});
+  return cap;
+}
+
+Result<AllocatorSettings> settings_of(const std::optional<std::string>& conf, const Verification& verification,
+                                      Caveats& caveats) {
+  if (!conf) return verification.config.settings;
+  OOM_TRY(const ParsedSettings parsed, parse_allocator_settings(*conf, verification.config.rules.parser));
+  add_caveats(parsed.warnings, caveats);
+  return parsed.settings;
 }
 
 }  // namespace oomscope

@@ -72,6 +72,18 @@ struct DiffArguments {
   int64_t top = 15;  // rows shown before "[N others]"
 };
 
+struct FitArguments {
+  std::vector<std::string> recordings;
+  std::optional<std::vector<int64_t>> values;  // one a recording; else read from them
+  std::optional<int64_t> at;                   // a value to predict besides
+  std::optional<std::string> conf;             // as of replay
+  std::optional<int64_t> cap_bytes;
+  std::optional<GpuMemory> gpu;
+  std::optional<int> device;
+  std::string rules;
+  Language language = Language::english;
+};
+
 // One of them is meant: the one of the command that was given.
 struct Options {
   GlobalOptions global;
@@ -80,6 +92,7 @@ struct Options {
   VerifyArguments verify;
   ReplayArguments replay;
   DiffArguments diff;
+  FitArguments fit;
 };
 
 }  // namespace oomscope

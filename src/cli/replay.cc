@@ -14,7 +14,6 @@
 #include "replay/verdict.h"
 #include "replay/what_if.h"
 #include "report/replay_document.h"
-#include "types/context_size.h"
 
 namespace oomscope {
 namespace {
@@ -38,27 +37,6 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   OOM_TRY([[maybe_unused]] const Done gpu, read_gpu(raw.gpu, replay.gpu));
   OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, replay.snapshot.language));
   return read_device(raw.device, replay.snapshot.device);
-}
-
-// What the process's allocator may reserve: --cap, or the card less context and libraries.
-std::optional<int64_t> cap_of(const ReplayArguments& arguments, Caveats& caveats) {
-  if (arguments.cap_bytes || !arguments.gpu) return arguments.cap_bytes;
-  const int64_t cap = std::max<int64_t>(arguments.gpu->total_bytes - kContextBytes, 0);
-  caveats.push_back({.code = "context-estimated",
-                     .values = {{"card", arguments.gpu->name},
-                                {"bytes", format_mib(arguments.gpu->total_bytes)},
-                                {"context", format_mib(kContextBytes)}},
-                     .source = CaveatSource::model});
-  return cap;
-}
-
-// The settings to replay under, with PyTorch's own error where they are wrong.
-Result<AllocatorSettings> settings_of(const ReplayArguments& arguments, const Verification& verification,
-                                      Caveats& caveats) {
-  if (!arguments.conf) return verification.config.settings;
-  OOM_TRY(const ParsedSettings parsed, parse_allocator_settings(*arguments.conf, verification.config.rules.parser));
-  add_caveats(parsed.warnings, caveats);
-  return parsed.settings;
 }
 
 void add_replay_caveats(const Verification& verification, const RequestStream& requests, Caveats& caveats) {
@@ -155,8 +133,10 @@ Result<int> run(const Options& options, Output& output) {
                  .hint = "error.no-history.hint"};
   }
   Caveats caveats;
-  WhatIf question{.rules = verification.config.rules, .settings = {}, .cap_bytes = cap_of(arguments, caveats)};
-  OOM_TRY(question.settings, settings_of(arguments, verification, caveats));
+  WhatIf question{.rules = verification.config.rules,
+                  .settings = {},
+                  .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, caveats)};
+  OOM_TRY(question.settings, settings_of(arguments.conf, verification, caveats));
   const RequestStream requests = requests_of(verification);
   add_replay_caveats(verification, requests, caveats);
   if (!recording.snapshot->complete) output.set_incomplete();

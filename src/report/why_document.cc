@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "report/findings_document.h"
+#include "report/measures_document.h"
 #include "report/show_document.h"
 
 namespace oomscope {
@@ -446,6 +447,9 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
     sections.push_back(bounds_section(diagnosis, changes, language));
     if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes, language));
   }
+  for (Section& section : measures_sections(changes.measures, changes.cap_bytes.has_value(), language)) {
+    sections.push_back(std::move(section));
+  }
   sections.push_back(Section{.body = caveat_list(all_caveats(diagnosis, changes), language)});
   return sections;
 }
@@ -502,6 +506,7 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, std::vector
   payload["runs"] = Json::array();
   for (const SweepRun& run : changes.runs)
     payload["runs"].push_back(run_json(run.conf, changes.cap_bytes, run.outcome));
+  payload["measures"] = measures_json(changes.measures, changes.cap_bytes.has_value());
   payload["verdicts"] = Json::array();
   for (const Verdict& verdict : changes.verdicts) payload["verdicts"].push_back(verdict_json(verdict));
   payload["caveats"] = caveats_json(all_caveats(diagnosis, changes));
