@@ -29,6 +29,8 @@ struct WhyOptions {
   std::optional<RuleSet> rules;
   int threads = 1;
   std::function<void(size_t done, size_t total)> progress;
+  size_t curve_points = 0;            // of the replays' reserved bytes; 0: no curves
+  std::function<void()> beside = {};  // work that waits for no replay: done by the same threads meanwhile
 };
 
 // One row of the balance. Rows sum to the balance's total.
@@ -83,9 +85,10 @@ struct Changes {
   bool recorded_completes = true;       // that replay
   int64_t page_floor_bytes = 0;
   int64_t packing_bytes = 0;
-  std::vector<Verdict> verdicts;  // one a failed request that counts
-  Caveats caveats;                // of the replays under other settings
-  Phrase sentence;                // what would have made it fit, or how much less would do
+  std::vector<Verdict> verdicts;       // one a failed request that counts
+  std::vector<uint32_t> curve_events;  // at which the points of the runs' curves begin
+  Caveats caveats;                     // of the replays under other settings
+  Phrase sentence;                     // what would have made it fit, or how much less would do
 };
 
 // Error: gpu-too-small. A file without history gets a diagnosis of its segments.

@@ -28,6 +28,8 @@ struct RawOptions {
   std::string top;
   std::string stats;
   std::string language;
+  std::string output;
+  bool redact = false;
   bool no_sweep = false;
   bool explain = false;
   bool sweep = false;

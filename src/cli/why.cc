@@ -1,4 +1,5 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
+#include "cli/why.h"
 #include "analysis/rules/ranking.h"
 #include "analysis/run_facts.h"
 #include "analysis/text_facts.h"
@@ -73,6 +74,7 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   Caveats caveats;
   OOM_TRY(const int32_t device, device_to_explain(snapshot, arguments, caveats));
+  const ExplainListener* listener = arguments.listener;
   WhyOptions why{.cap_bytes = arguments.cap_bytes,
                  .card_bytes = std::nullopt,
                  .rules = rules,
@@ -88,19 +90,33 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
   std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
   if (!arguments.no_sweep) try_first_change(findings, diagnosis);
+  const size_t first_section = output.document().sections.size();
+  if (listener != nullptr) {
+    why.curve_points = listener->curve_points;
+    why.beside = [&] { listener->read(snapshot, diagnosis, facts); };
+  }
   for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
     output.add(std::move(section));
   }
   Changes changes;
   if (!arguments.no_sweep) {
     OOM_TRY(changes, find_changes(diagnosis, why));
-  } else if (!rules) {
-    changes.rules = rules_not_told_apart(*diagnosis.verification);
+  } else {
+    if (!rules) changes.rules = rules_not_told_apart(*diagnosis.verification);
+    if (why.beside) why.beside();
   }
   for (Section& section : changes_sections(diagnosis, changes, findings, path, arguments.language)) {
     output.add(std::move(section));
   }
   output.payload() = why_payload(diagnosis, changes, findings, path);
+  if (listener != nullptr) {
+    listener->explained({.path = path,
+                         .diagnosis = diagnosis,
+                         .changes = changes,
+                         .findings = findings,
+                         .first_section = first_section,
+                         .end_section = output.document().sections.size()});
+  }
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return diagnosis.kind;
 }
@@ -203,8 +219,13 @@ void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArg
 }
 
 Result<int> run(const Options& options, Output& output) {
-  const WhyArguments& arguments = options.why;
-  if (arguments.explain) return run_explain(arguments, output);
+  if (options.why.explain) return run_explain(options.why, output);
+  return explain_evidence(options.why, output);
+}
+
+}  // namespace
+
+Result<int> explain_evidence(const WhyArguments& arguments, Output& output) {
   OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence));
   TextFacts facts = find_text_facts(given.logs);
   if (arguments.gpu && !arguments.gpu->name.empty()) facts.around.gpu_name = arguments.gpu->name;
@@ -225,8 +246,6 @@ Result<int> run(const Options& options, Output& output) {
   }
   return 0;
 }
-
-}  // namespace
 
 Command why_command() {
   return Command{

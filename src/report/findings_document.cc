@@ -45,16 +45,6 @@ Json change_json(const Change& change) {
           {"predicted", change.predicted ? predicted_json(*change.predicted) : Json(nullptr)}};
 }
 
-std::string effect_text(const Predicted& predicted, Language language) {
-  if (predicted.completed && *predicted.completed && predicted.peak_reserved) {
-    return say(Phrase{.key = "finding.completes"}.with("reserved", format_mib(*predicted.peak_reserved)), language);
-  }
-  if (predicted.saved_bytes) {
-    return say(Phrase{.key = "finding.saves"}.with("bytes", format_bytes(*predicted.saved_bytes)), language);
-  }
-  return "";
-}
-
 // The first of its snippets, line by line; --json has all.
 std::vector<std::string> pasted_lines(const Change& change) {
   std::vector<std::string> lines;
@@ -96,6 +86,16 @@ std::string claim_text(const std::string& id, Language language) {
 }
 
 }  // namespace
+
+std::string effect_text(const Predicted& predicted, Language language) {
+  if (predicted.completed && *predicted.completed && predicted.peak_reserved) {
+    return say(Phrase{.key = "finding.completes"}.with("reserved", format_mib(*predicted.peak_reserved)), language);
+  }
+  if (predicted.saved_bytes) {
+    return say(Phrase{.key = "finding.saves"}.with("bytes", format_bytes(*predicted.saved_bytes)), language);
+  }
+  return "";
+}
 
 std::string instant_text(const FindingInstant& instant, Language language) {
   // Nothing failed, and no step, pass or load is under way: that is how it always is.
