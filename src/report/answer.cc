@@ -67,7 +67,8 @@ Answer answer_of(const Diagnosis& diagnosis, const Changes& changes, std::vector
                 .details = detail_sections(diagnosis, changes, findings, path, language)};
   for (const BalanceRow& row : diagnosis.balance) {
     answer.balance.push_back(
-        {.id = row.name.key, .name = say(row.name, language), .bytes = row.bytes, .source = say(row.source, language)});
+        {.id = row.name.key, .name = say(row.name, language), .bytes = row.bytes, .source = say(row.source, language),
+                              .is_outside = row.is_outside});
   }
   add_best_setting(findings, diagnosis, changes);
   if (findings.empty()) return answer;

@@ -180,6 +180,16 @@ std::string fenced(const std::vector<std::string>& lines) {
   return fence + "\n" + text + fence + "\n\n";
 }
 
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (true) {
+    const size_t end = text.find('\n');
+    lines.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return lines;
+    text.remove_prefix(end + 1);
+  }
+}
+
 std::string markdown_row(const Table& table, const Row& row) {
   std::string text = "|";
   for (size_t c = 0; c < table.columns.size(); ++c) {
@@ -237,9 +247,10 @@ std::string markdown_answer(const Answer& answer, Language language) {
   balance.total = Row{.cells = {say("balance.total", language), format_mib(answer.balance_total), ""}};
   text += render(balance);
   if (!answer.changes.empty()) text += title_of(say("page.changes", language));
-  for (const Answer::Change& change : answer.changes) {
-    text += "1. " + markdown_text(change.text) + markdown_text(change.effect) + "\n\n";
-    if (!change.commands.empty()) text += fenced({change.commands.front()});
+  for (size_t i = 0; i < answer.changes.size(); ++i) {
+    const Answer::Change& change = answer.changes[i];
+    text += fmt::format("{}. {}{}\n\n", i + 1, markdown_text(change.text), markdown_text(change.effect));
+    if (!change.commands.empty()) text += fenced(lines_of(change.commands.front()));
   }
   return text;
 }

@@ -47,8 +47,7 @@ class PageWriter {
   std::string body() {
     std::string html = header() + "<main>\n";
     if (page_.answer) {
-      if (!page_.before.empty()) html += block("ranks", "", lead(page_.before));
-      if (page_.ranks) html += rank_charts();
+      html += ranks();
       html += answer(*page_.answer);
     } else {
       html += block("answer", "", lead(page_.before));
@@ -92,6 +91,17 @@ class PageWriter {
     return html;
   }
 
+  // What is said of all ranks, their charts, then the tables.
+  std::string ranks() const {
+    if (page_.before.empty()) return "";
+    const auto table = std::find_if(page_.before.begin(), page_.before.end(), [](const Section& section) {
+      return !std::holds_alternative<Sentence>(section.body);
+    });
+    std::string html = lead({page_.before.begin(), table});
+    if (page_.ranks) html += rank_charts();
+    return block("ranks", "", html + html_sections({table, page_.before.end()}));
+  }
+
   std::string header() const {
     return fmt::format(
         "<header class=\"top\"><span class=\"brand\">oomscope</span>{}<button type=\"button\" id=\"theme\" hidden>{}"
@@ -111,28 +121,37 @@ class PageWriter {
     return html + balance(answer) + changes(answer) + trust(answer) + "</section>\n";
   }
 
+  // Widths are bytes. What does not belong to this process's allocator is left out of the second bar.
+  std::string bar(const Answer& answer, bool is_own_alone) const {
+    std::string parts;
+    for (const Answer::BalancePart& part : answer.balance) {
+      if (part.bytes.value_or(0) <= 0 || (is_own_alone && part.is_outside)) continue;
+      parts += fmt::format("<i style=\"flex-grow:{};background:{}\" title=\"{}: {} B\"></i>", *part.bytes,
+                           balance_colour(part.id), html_text(part.name), format_count(*part.bytes));
+    }
+    return fmt::format("<div class=\"bar{}\" role=\"img\" aria-label=\"{}\">{}</div>\n", is_own_alone ? " part" : "",
+                       html_text(word(is_own_alone ? "balance-own" : "balance")), parts);
+  }
+
   std::string balance(const Answer& answer) const {
-    std::string bar;
     std::string rows;
+    int64_t outside = 0;
     for (const Answer::BalancePart& part : answer.balance) {
       const int64_t bytes = part.bytes.value_or(0);
-      const std::string exact = part.bytes ? format_count(bytes) + " B" : "?";
-      if (bytes > 0) {
-        bar += fmt::format("<i style=\"flex-grow:{};background:{}\" title=\"{}: {}\"></i>", bytes,
-                           balance_colour(part.id), html_text(part.name), exact);
-      }
-      rows += fmt::format(
-          "<tr><td><b class=\"key\" style=\"background:{}\"></b>{}</td><td class=\"number\" title=\"{}\">{}"
-          "</td><td class=\"dim\">{}</td></tr>\n",
-          balance_colour(part.id), html_text(part.name), exact, part.bytes ? html_text(format_mib(bytes)) : "?",
-          html_text(part.source));
+      if (part.is_outside) outside += bytes;
+      rows += fmt::format("<tr><td><b class=\"key\" style=\"background:{}\"></b>{}</td><td class=\"number\" title=\"{}\">{}"
+                          "</td><td class=\"dim\">{}</td></tr>\n",
+                          balance_colour(part.id), html_text(part.name),
+                          part.bytes ? format_count(bytes) + " B" : "?", part.bytes ? html_text(format_mib(bytes)) : "?",
+                          html_text(part.source));
     }
-    return fmt::format(
-        "<div class=\"balance\">\n<h2>{0}</h2>\n<div class=\"bar\" role=\"img\" aria-label=\"{0}\">{1}</div>\n"
-        "<table><tbody>\n{2}</tbody><tfoot><tr><td>{3}</td><td class=\"number\" title=\"{4} B\">{5}</td><td></td></tr>"
-        "</tfoot></table>\n</div>\n",
-        html_text(word("balance")), bar, rows, html_text(say("balance.total", language_)),
-        format_count(answer.balance_total), html_text(format_mib(answer.balance_total)));
+    std::string html = "<div class=\"balance\">\n" + html_element("h2", "", word("balance")) + "\n" + bar(answer, false);
+    const bool hides_own = outside * 2 > answer.balance_total;
+    if (hides_own) html += bar(answer, true) + html_element("p", "dim", word("balance-own")) + "\n";
+    return html + fmt::format("<table><tbody>\n{}</tbody><tfoot><tr><td>{}</td><td class=\"number\" title=\"{} B\">{}"
+                              "</td><td></td></tr></tfoot></table>\n</div>\n",
+                              rows, html_text(say("balance.total", language_)), format_count(answer.balance_total),
+                              html_text(format_mib(answer.balance_total)));
   }
 
   std::string changes(const Answer& answer) const {
@@ -202,7 +221,7 @@ class PageWriter {
           std::any_of(outliers.begin(), outliers.end(), [&](const Outlier& outlier) { return outlier.rank == i; });
       html += rank_chart(rank, most, stands_out);
     }
-    return html.empty() ? "" : block("multiples", word("ranks"), "<div class=\"multiples\">\n" + html + "</div>\n");
+    return html.empty() ? "" : "<div class=\"multiples\">\n" + html + "</div>\n";
   }
 
   std::string rank_chart(const Rank& rank, int64_t most, bool stands_out) const {

@@ -28,6 +28,7 @@ struct Answer {
     std::string name;
     std::optional<int64_t> bytes;
     std::string source;
+    bool is_outside = false;  // of this process's allocator
   };
   std::vector<BalancePart> balance;
   int64_t balance_total = 0;

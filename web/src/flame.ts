@@ -33,7 +33,7 @@ export function callTree(recording: Recording, live: Uint32Array, isFolded: bool
     let here = root;
     let folded = 0;
     const fold = () => {
-      if (folded > 0) here = child(here, "\u0000", say("folded", { count: "\u2026" }), "", true, bytesOf[stack], blocksOf[stack]);
+      if (folded > 0) here = child(here, "\u0000", say("folded"), "", true, bytesOf[stack], blocksOf[stack]);
       folded = 0;
     };
     for (const frame of path.reverse()) {

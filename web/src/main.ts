@@ -90,6 +90,8 @@ async function start(): Promise<void> {
       section.append(element("p", { class: "bad" }, say("broken", { error: String(error) })));
     }
   }
+  const most = Math.max(...viewed.map(({ timeline }) => timeline.mostBytes()));
+  if (viewed.length > 1) for (const { timeline } of viewed) timeline.shareScale(most);
   document.documentElement.dataset.ready = "true";
   Object.assign(window, { oomscope: viewed }); // for tests
 }

@@ -33,7 +33,6 @@ export class Timeline {
   private readonly data = element("canvas", { "aria-hidden": "true" });
   private readonly overlay = element("canvas", { "aria-hidden": "true" });
   private readonly legend = element("ul", { class: "legend" });
-  private readonly status = element("p", { class: "help", "aria-live": "polite" });
   private hover: number | null = null; // x in the plot
   private drag: { from: number; to: number; view: View; isPan: boolean } | null = null;
   private frame = 0;
@@ -53,7 +52,7 @@ export class Timeline {
     this.view = this.whole();
     this.plot.setAttribute("aria-label", say("timeline-name"));
     this.plot.append(this.ground, this.data, this.overlay);
-    this.root.append(this.makeTools(), this.plot, this.legend, element("p", { class: "help" }, say("help")), this.status);
+    this.root.append(this.makeTools(), this.plot, this.legend, element("p", { class: "help" }, say("help")));
     this.listen();
     new ResizeObserver(() => this.redraw()).observe(this.plot);
     this.setLayers();
@@ -327,10 +326,21 @@ export class Timeline {
   }
 
   private topBytes(): number {
-    const { header } = this.series.recording;
-    const limit = header.capacity.high > 0 ? header.capacity.high : 0;
-    return Math.max(this.series.mostReserved, limit, header.peak_allocated.bytes, 1) * 1.05;
+    return Math.max(this.tallest, this.mostBytes()) * 1.05;
   }
+
+  /** The most that has to have room. */
+  mostBytes(): number {
+    const { header } = this.series.recording;
+    return Math.max(this.series.mostReserved, header.capacity.high, header.peak_allocated.bytes, 1);
+  }
+
+  /** Two timelines are compared on one scale. */
+  shareScale(most: number): void {
+    this.tallest = most;
+    this.redraw();
+  }
+  private tallest = 0;
 
   draw(): void {
     const height = this.plot.clientHeight - TOP - BOTTOM;
@@ -472,7 +482,7 @@ export class Timeline {
       context.lineTo(x, TOP + height);
       context.stroke();
       if (failure.event === header.instant.event) {
-        this.text(context, say("failed", { bytes: bytes(failure.size) }), x, TOP + 26, bad);
+        this.text(context, say("failed", { bytes: bytes(failure.size) }), x, TOP + 40, bad);
       }
     }
     const peak = header.peak_allocated;

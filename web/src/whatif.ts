@@ -11,11 +11,12 @@ const BOTTOM = 8;
 export class WhatIf {
   readonly root = element("section", { class: "block what-if" });
   private readonly canvas = element("canvas", { role: "img", "aria-label": say("what-if-name") });
+  private readonly legend = element("ul", { class: "legend" });
   private marked = 0; // the best one
 
   constructor(private readonly series: Series) {
     const plot = element("div", { class: "plot small" }, this.canvas);
-    this.root.append(element("h2", {}, say("what-if")), plot, this.list());
+    this.root.append(element("h2", {}, say("what-if")), plot, this.legend, this.list());
     new ResizeObserver(() => this.draw()).observe(plot);
   }
 
@@ -49,7 +50,8 @@ export class WhatIf {
     const { context, width, height } = fit(this.canvas);
     const { header, events } = this.series.recording;
     if (width === 0 || events === 0) return;
-    const most = header.curves.reduce((top, each) => Math.max(top, each.peak_reserved), this.series.mostReserved) * 1.05;
+    // Lines that leave it at the top are told by their numbers below; they must not flatten the others.
+    const most = Math.max(this.series.mostReserved, header.capacity.high, header.floor) * 1.5;
     const x = (event: number) => LEFT + ((width - LEFT - 8) * event) / events;
     const y = (value: number) => TOP + (height - TOP - BOTTOM) * (1 - value / most);
     context.font = "11px system-ui, sans-serif";
@@ -64,16 +66,20 @@ export class WhatIf {
       context.fillText(axisText(value, most), LEFT - 6, y(value) + 4);
     }
     const line = (points: [number, number][], style: string, wide: number, alpha: number) => {
+      context.save();
       context.strokeStyle = style;
       context.lineWidth = wide;
       context.globalAlpha = alpha;
+      context.beginPath();
+      context.rect(LEFT, TOP, width - LEFT - 8, height - TOP);
+      context.clip();
       context.beginPath();
       points.forEach(([at, value], i) => {
         if (i > 0) context.lineTo(x(at), y(points[i - 1][1]));
         context.lineTo(x(at), y(value));
       });
       context.stroke();
-      context.globalAlpha = 1;
+      context.restore();
     };
     const pointsOf = (curve: number): [number, number][] => {
       const { reserved, completed } = header.curves[curve];
@@ -88,12 +94,16 @@ export class WhatIf {
     if (header.curves.length > 0) line(pointsOf(this.marked), colour("--accent"), 2, 1);
     this.bound(context, say("floor"), header.floor, y, width);
     this.bound(context, say("packing"), header.packing, y, width);
-    context.fillStyle = colour("--accent");
-    context.textAlign = "left";
     const marked = header.curves[this.marked];
-    if (marked) context.fillText(marked.conf || say("defaults"), LEFT + 6, TOP + 10);
-    context.fillStyle = colour("--ink");
-    context.fillText(say("recorded"), LEFT + 6, TOP + 26);
+    const entries: [string, string][] = [[say("recorded"), "var(--ink)"]];
+    if (marked) entries.push([marked.conf || say("defaults"), "var(--accent)"]);
+    this.legend.replaceChildren(
+      ...entries.map(([name, style]) => {
+        const key = element("b", { class: "key" });
+        key.style.background = style;
+        return element("li", {}, key, name);
+      }),
+    );
   }
 
   private bound(context: CanvasRenderingContext2D, name: string, value: number, y: (value: number) => number, width: number): void {

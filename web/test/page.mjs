@@ -7,7 +7,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const [program, pictures] = process.argv.slice(2);
@@ -16,7 +16,7 @@ if (!browserPath) {
   console.log("Chromium is not installed: skipped");
   process.exit(77);
 }
-const root = join(import.meta.dirname, "../..");
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const data = join(root, "tests/data");
 const folder = mkdtempSync(join(tmpdir(), "oomscope-page-"));
 if (pictures) mkdirSync(pictures, { recursive: true });
