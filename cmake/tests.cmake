@@ -126,6 +126,7 @@ if(TARGET oomscope)
     oomscope_script_test(golden.${case} golden tests/golden/run_golden.py --program $<TARGET_FILE:oomscope> ${case})
   endforeach()
   oomscope_script_test(check.docs check tools/check_docs.py --program $<TARGET_FILE:oomscope>)
+  include(cmake/web_tests.cmake)
 endif()
 
 file(GLOB fidelity_tests CONFIGURE_DEPENDS tests/fidelity/*_test.cc)

@@ -66,8 +66,10 @@ Answer answer_of(const Diagnosis& diagnosis, const Changes& changes, std::vector
                 .caveats = caveat_list(all_caveats(diagnosis, changes), language).entries,
                 .details = detail_sections(diagnosis, changes, findings, path, language)};
   for (const BalanceRow& row : diagnosis.balance) {
-    answer.balance.push_back(
-        {.id = row.name.key, .name = say(row.name, language), .bytes = row.bytes, .source = say(row.source, language),
+    answer.balance.push_back({.id = row.name.key,
+                              .name = say(row.name, language),
+                              .bytes = row.bytes,
+                              .source = say(row.source, language),
                               .is_outside = row.is_outside});
   }
   add_best_setting(findings, diagnosis, changes);

@@ -139,19 +139,21 @@ class PageWriter {
     for (const Answer::BalancePart& part : answer.balance) {
       const int64_t bytes = part.bytes.value_or(0);
       if (part.is_outside) outside += bytes;
-      rows += fmt::format("<tr><td><b class=\"key\" style=\"background:{}\"></b>{}</td><td class=\"number\" title=\"{}\">{}"
-                          "</td><td class=\"dim\">{}</td></tr>\n",
-                          balance_colour(part.id), html_text(part.name),
-                          part.bytes ? format_count(bytes) + " B" : "?", part.bytes ? html_text(format_mib(bytes)) : "?",
-                          html_text(part.source));
+      rows += fmt::format(
+          "<tr><td><b class=\"key\" style=\"background:{}\"></b>{}</td><td class=\"number\" title=\"{}\">{}"
+          "</td><td class=\"dim\">{}</td></tr>\n",
+          balance_colour(part.id), html_text(part.name), part.bytes ? format_count(bytes) + " B" : "?",
+          part.bytes ? html_text(format_mib(bytes)) : "?", html_text(part.source));
     }
-    std::string html = "<div class=\"balance\">\n" + html_element("h2", "", word("balance")) + "\n" + bar(answer, false);
+    std::string html =
+        "<div class=\"balance\">\n" + html_element("h2", "", word("balance")) + "\n" + bar(answer, false);
     const bool hides_own = outside * 2 > answer.balance_total;
     if (hides_own) html += bar(answer, true) + html_element("p", "dim", word("balance-own")) + "\n";
-    return html + fmt::format("<table><tbody>\n{}</tbody><tfoot><tr><td>{}</td><td class=\"number\" title=\"{} B\">{}"
-                              "</td><td></td></tr></tfoot></table>\n</div>\n",
-                              rows, html_text(say("balance.total", language_)), format_count(answer.balance_total),
-                              html_text(format_mib(answer.balance_total)));
+    return html + fmt::format(
+                      "<table><tbody>\n{}</tbody><tfoot><tr><td>{}</td><td class=\"number\" title=\"{} B\">{}"
+                      "</td><td></td></tr></tfoot></table>\n</div>\n",
+                      rows, html_text(say("balance.total", language_)), format_count(answer.balance_total),
+                      html_text(format_mib(answer.balance_total)));
   }
 
   std::string changes(const Answer& answer) const {
@@ -159,11 +161,18 @@ class PageWriter {
     std::string items;
     for (const Answer::Change& change : answer.changes) {
       items += "<li>" + html_text(change.text) + html_element("strong", "good", change.effect);
-      if (!change.commands.empty()) items += "<pre>" + html_text(change.commands.front()) + "</pre>";
-      items += "</li>\n";
+      items += commands(change, &change == &answer.changes.front()) + "</li>\n";
     }
     return "<div class=\"changes\">\n" + html_element("h2", "", word("changes")) + "\n<ol>\n" + items +
            "</ol>\n</div>\n";
+  }
+
+  // Lines to paste: those of the first change at once, the others folded, so that all changes are on the first screen.
+  [[nodiscard]] std::string commands(const Answer::Change& change, bool is_open) const {
+    if (change.commands.empty()) return "";
+    const std::string lines = "<pre>" + html_text(change.commands.front()) + "</pre>";
+    if (is_open) return lines;
+    return "<details><summary>" + html_text(word("paste")) + "</summary>" + lines + "</details>";
   }
 
   std::string trust(const Answer& answer) const {

@@ -283,7 +283,8 @@ def test_redaction(program):
 def test_other_evidence(program):
     ranks = Page(program.report(".html", DATA / "ranks" / "one_fails").decode())
     check(sum(1 for tag, attributes in ranks.tags if tag == "figure") == 4, "a small chart for each rank")
-    check(program.json("why", DATA / "ranks" / "one_fails")["explained"]["kind"] in ranks.text, "the failed rank is explained")
+    explained = program.json("why", DATA / "ranks" / "one_fails")["explained"]["why"]
+    check(explained["kind"] in ranks.text, "the failed rank is explained")
     other = DATA / "causes" / "none_vit.pickle.zst"
     both = Page(program.report(".html", OOM, other).decode())
     check(program.json("diff", OOM, other)["sentence"] in both.text, "two recordings: what changed")

@@ -476,14 +476,15 @@ export class Timeline {
     for (const failure of header.failures) {
       const x = this.x(this.position(failure.event));
       if (x < LEFT || x > LEFT + this.plotWidth()) continue;
+      // A library may fail a hundred times while it tries: those are ticks, and the one that counts is a line.
+      const isInstant = failure.event === header.instant.event;
       context.strokeStyle = bad;
+      context.lineWidth = isInstant ? 1.5 : 1;
       context.beginPath();
       context.moveTo(x, TOP);
-      context.lineTo(x, TOP + height);
+      context.lineTo(x, isInstant ? TOP + height : TOP + 7);
       context.stroke();
-      if (failure.event === header.instant.event) {
-        this.text(context, say("failed", { bytes: bytes(failure.size) }), x, TOP + 40, bad);
-      }
+      if (isInstant) this.text(context, say("failed", { bytes: bytes(failure.size) }), x, TOP + height - 8, bad);
     }
     const peak = header.peak_allocated;
     const x = this.x(this.position(peak.event ?? 0));

@@ -92,8 +92,8 @@ export class WhatIf {
     recorded.push([events, this.series.reservedAt(events - 1)]);
     line(recorded, colour("--ink"), 1.25, 1);
     if (header.curves.length > 0) line(pointsOf(this.marked), colour("--accent"), 2, 1);
-    this.bound(context, say("floor"), header.floor, y, width);
-    this.bound(context, say("packing"), header.packing, y, width);
+    this.bound(context, say("floor"), header.floor, y, width, true);
+    this.bound(context, say("packing"), header.packing, y, width, false);
     const marked = header.curves[this.marked];
     const entries: [string, string][] = [[say("recorded"), "var(--ink)"]];
     if (marked) entries.push([marked.conf || say("defaults"), "var(--accent)"]);
@@ -106,7 +106,14 @@ export class WhatIf {
     );
   }
 
-  private bound(context: CanvasRenderingContext2D, name: string, value: number, y: (value: number) => number, width: number): void {
+  private bound(
+    context: CanvasRenderingContext2D,
+    name: string,
+    value: number,
+    y: (value: number) => number,
+    width: number,
+    isLeft: boolean,
+  ): void {
     if (value <= 0) return;
     context.strokeStyle = colour("--good");
     context.setLineDash([5, 4]);
@@ -117,7 +124,7 @@ export class WhatIf {
     context.stroke();
     context.setLineDash([]);
     context.fillStyle = colour("--good");
-    context.textAlign = "right";
-    context.fillText(`${name} ${bytes(value)}`, width - 10, y(value) - 4);
+    context.textAlign = isLeft ? "left" : "right";
+    context.fillText(`${name} ${bytes(value)}`, isLeft ? LEFT + 6 : width - 10, y(value) - 4);
   }
 }
