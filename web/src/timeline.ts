@@ -484,7 +484,7 @@ export class Timeline {
       context.moveTo(x, TOP);
       context.lineTo(x, isInstant ? TOP + height : TOP + 7);
       context.stroke();
-      if (isInstant) this.text(context, say("failed", { bytes: bytes(failure.size) }), x, TOP + height - 8, bad);
+      if (isInstant) this.text(context, say("failed", { bytes: bytes(failure.size) }), x, TOP + height * 0.42, bad);
     }
     const peak = header.peak_allocated;
     const x = this.x(this.position(peak.event ?? 0));
