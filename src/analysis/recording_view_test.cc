@@ -125,7 +125,7 @@ TEST(Curves, ReachThePeaksOfTheirRuns) {
   for (const SettingCurve& curve : view.curves) {
     EXPECT_EQ(*std::max_element(curve.reserved.begin(), curve.reserved.end()), curve.peak_reserved) << curve.conf;
     EXPECT_LE(curve.reserved.size(), 100U);
-    if (curve.completed) EXPECT_EQ(curve.reserved.size(), 100U) << curve.conf;
+    EXPECT_TRUE(!curve.completed || curve.reserved.size() == 100U) << curve.conf;
   }
 }
 

@@ -103,11 +103,10 @@ std::string name_of_file(const std::string& path) {
 }
 
 // What `why` says of any evidence, with the recordings that it explained.
-Result<Page> explain_into_page(const WhyArguments& arguments, nlohmann::ordered_json& payload) {
+Result<Page> explain_into_page(const WhyArguments& arguments, nlohmann::ordered_json& payload, Output& shown) {
   Page page;
   page.language = arguments.language;
-  Progress silent(nullptr);
-  Output output(nullptr, /*json=*/true, TerminalOptions{}, &silent);
+  Output output(nullptr, /*json=*/true, TerminalOptions{}, &shown.progress());
   size_t first = 0;
   size_t end = 0;
   std::unique_ptr<RecordingView> view;
@@ -140,6 +139,7 @@ Result<Page> explain_into_page(const WhyArguments& arguments, nlohmann::ordered_
     page.after.clear();
   }
   payload = std::move(output.payload());
+  if (!output.is_complete()) shown.set_incomplete();
   return page;
 }
 
@@ -159,9 +159,10 @@ Result<Page> diff_into_page(const WhyArguments& arguments, nlohmann::ordered_jso
   OOM_TRY(const LoadedRecording b,
           load_recording({.path = path_b, .device = arguments.device, .rules = arguments.rules}));
   OOM_TRY(const Diff diff, find_differences(*a.verification, *b.verification, {}));
-  Document document = diff_document(diff, path_a, path_b, kRowsShown, arguments.language);
   Page page;
   page.language = arguments.language;
+  page.differences = largest_differences(diff, arguments.language);
+  Document document = diff_document(diff, path_a, path_b, kRowsShown, arguments.language);
   page.before = std::move(document.sections);
   payload = std::move(document.payload);
   OOM_TRY(PageRecording view_a, view_of(a, path_a));
@@ -178,6 +179,19 @@ bool are_before_and_after(const std::vector<std::string>& evidence) {
     if (!is_snapshot) return false;
   }
   return !look_like_ranks(evidence);
+}
+
+// A snapshot may lie inside an HTML page.
+Result<Done> spare_evidence(const ReportArguments& arguments) {
+  for (const std::string& path : arguments.why.evidence) {
+    std::error_code unknown;
+    if (!std::filesystem::equivalent(path, arguments.output_path, unknown)) continue;
+    return Error{.code = "bad-usage",
+                 .what = "is the evidence, which must not be written over",
+                 .where = "-o " + arguments.output_path,
+                 .hint = "name another file"};
+  }
+  return Done{};
 }
 
 std::string environment_text(const char* name) {
@@ -201,9 +215,10 @@ Result<Done> write_file(const std::string& path, const std::string& bytes) {
 
 Result<int> run(const Options& options, Output& output) {
   const ReportArguments& arguments = options.report;
+  OOM_TRY([[maybe_unused]] const Done spared, spare_evidence(arguments));
   nlohmann::ordered_json payload;
   OOM_TRY(Page page, are_before_and_after(arguments.why.evidence) ? diff_into_page(arguments.why, payload)
-                                                                  : explain_into_page(arguments.why, payload));
+                                                                  : explain_into_page(arguments.why, payload, output));
   for (const std::string& path : arguments.why.evidence) {
     page.title += (page.title.empty() ? "" : ", ") + name_of_file(path);
   }
@@ -218,7 +233,7 @@ Result<int> run(const Options& options, Output& output) {
   const std::string size = format_bytes(static_cast<int64_t>(bytes.size()));
   output.add_sentence(say(Phrase{.key = "page.written"}.with("file", arguments.output_path).with("size", size),
                           arguments.why.language));
-  output.payload() = {{"schema", "oomscope.report/1"},
+  output.payload() = {{"schema", "oomscope.report-written/1"},
                       {"file", arguments.output_path},
                       {"bytes", bytes.size()},
                       {"answer", std::move(payload)}};

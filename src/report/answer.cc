@@ -82,6 +82,13 @@ Answer answer_of(const Diagnosis& diagnosis, const Changes& changes, std::vector
   return answer;
 }
 
+std::string sites_title(const RecordingView& view, Language language) {
+  if (view.events == 0) return page_word("sites-at-end", language);
+  const Phrase title{.key = view.instant.failed ? "page.sites-at-failure" : "page.sites-at-peak"};
+  const std::string event = view.instant.event == kNever ? "0" : format_count(view.instant.event);
+  return say(Phrase(title).with("event", event), language);
+}
+
 Table sites_table(const RecordingView& view, size_t most, Language language) {
   const std::vector<SiteRow> rows = rows_at(view, view.instant.event);
   int64_t total = 0;
@@ -107,19 +114,22 @@ Table sites_table(const RecordingView& view, size_t most, Language language) {
       continue;
     }
     const ViewSite& site = view.sites[row.site];
-    table.rows.push_back(Row{.cells = {format_mib(row.bytes), format_percent(row.bytes, total), format_count(row.count),
-                                       format_bytes(row.bytes / row.count), main_category(view, row, language),
-                                       site.text.empty() ? say("site.none", language) : site.text},
-                             .style = site.user_code ? Style::plain : Style::dim});
+    table.rows.push_back(
+        Row{.cells = {format_bytes(row.bytes), format_percent(row.bytes, total), format_count(row.count),
+                      format_bytes(row.bytes / row.count), main_category(view, row, language),
+                      site.text.empty() ? say("site.none", language) : site.text},
+            .style = site.user_code ? Style::plain : Style::dim,
+            .exact_bytes = {row.bytes}});
   }
   if (others > 0) {
     const std::string name = say(Phrase{.key = "balance.others"}.with("count", std::to_string(others)), language);
     table.rows.push_back(Row{
-        .cells = {format_mib(rest.bytes), format_percent(rest.bytes, total), format_count(rest.count), "", "", name},
+        .cells = {format_bytes(rest.bytes), format_percent(rest.bytes, total), format_count(rest.count), "", "", name},
         .style = Style::dim});
   }
-  table.total = Row{.cells = {format_mib(total), "", format_count(blocks), "", "", page_word("live-total", language)},
-                    .style = Style::bold};
+  table.total = Row{.cells = {format_bytes(total), "", format_count(blocks), "", "", page_word("live-total", language)},
+                    .style = Style::bold,
+                    .exact_bytes = {total}};
   return table;
 }
 
@@ -152,13 +162,15 @@ Table steps_table(const RecordingView& view, size_t most, Language language) {
     }
     const StepUse& step = steps[i];
     const bool is_bad = view.steps.first_bad == i;
-    const std::string change = i == 0 ? "" : format_bytes_signed(step.left_bytes - steps[i - 1].left_bytes);
+    const int64_t grown = i == 0 ? kNoBytes : step.left_bytes - steps[i - 1].left_bytes;
     std::string note = is_bad ? page_word("first-bad", language) : "";
     if (!step.finished) note += page_word("unfinished", language);
     table.rows.push_back(
         Row{.cells = {format_count(step.number), format_count(step.begin) + "-" + format_count(step.end - 1),
-                      format_mib(step.peak_allocated), format_mib(step.left_bytes), change, note},
-            .style = is_bad ? Style::red : Style::plain});
+                      format_bytes(step.peak_allocated), format_bytes(step.left_bytes),
+                      i == 0 ? "" : format_bytes_signed(grown), note},
+            .style = is_bad ? Style::red : Style::plain,
+            .exact_bytes = {kNoBytes, kNoBytes, step.peak_allocated, step.left_bytes, grown}});
   }
   return table;
 }

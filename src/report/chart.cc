@@ -233,6 +233,40 @@ Drawing draw_timeline(const StackedTimeline& timeline, const ChartSize& size) {
   return drawing;
 }
 
+Drawing draw_differences(const std::vector<SignedPart>& parts, const std::string& title) {
+  constexpr double kRow = 22;
+  constexpr double kNames = 420;  // names to the left of the bars
+  constexpr double kNumbers = 110;
+  constexpr const char* kMore = "#ee7733";
+  constexpr const char* kLess = "#4477aa";
+  Drawing drawing{.width = 1200, .height = kRow * static_cast<double>(parts.size()) + 8, .title = title, .shapes = {}};
+  int64_t most_more = 0;
+  int64_t most_less = 0;
+  for (const SignedPart& part : parts) {
+    most_more = std::max(most_more, part.bytes);
+    most_less = std::max(most_less, -part.bytes);
+  }
+  if (most_more + most_less == 0) return Drawing{};
+  const double room = drawing.width - kNames - 2 * kNumbers;
+  const double scale = room / static_cast<double>(most_more + most_less);
+  const double middle = kNames + kNumbers + static_cast<double>(most_less) * scale;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const double y = 4 + kRow * static_cast<double>(i);
+    const double length = std::abs(static_cast<double>(parts[i].bytes)) * scale;
+    const bool is_more = parts[i].bytes > 0;
+    drawing.rectangle(is_more ? middle : middle - length, y + 3, std::max(length, 1.0), kRow - 7,
+                      is_more ? kMore : kLess);
+    drawing.shapes.emplace_back(
+        Label{.at = {kNames - 8, y + 15}, .text = parts[i].name, .size = kTextSize, .anchor = Anchor::end});
+    drawing.shapes.emplace_back(Label{.at = {is_more ? middle + length + 6 : middle - length - 6, y + 15},
+                                      .text = format_bytes_signed(parts[i].bytes),
+                                      .size = kTextSize,
+                                      .anchor = is_more ? Anchor::start : Anchor::end});
+  }
+  drawing.shapes.emplace_back(Path{.points = {{middle, 2}, {middle, drawing.height - 2}}, .colour = kInk, .width = 1});
+  return drawing;
+}
+
 void add_balance(const std::vector<BalancePart>& parts, const std::string& title, Drawing& drawing) {
   int64_t total = 0;
   for (const BalancePart& part : parts) total += part.bytes;

@@ -62,6 +62,13 @@ struct BalancePart {
 // `below`: draws at that height and makes the drawing taller.
 void add_balance(const std::vector<BalancePart>& parts, const std::string& title, Drawing& drawing);
 
+struct SignedPart {
+  std::string name;
+  int64_t bytes = 0;  // more (to the right) or less (to the left)
+};
+// One bar a part, from a middle line, with its exact text. Empty parts give an empty drawing.
+[[nodiscard]] Drawing draw_differences(const std::vector<SignedPart>& parts, const std::string& title);
+
 // The distance of marks on an axis up to `most`, at most `count` of them: 1, 2 or 5 of a power of ten MiB or GiB.
 [[nodiscard]] int64_t axis_step(int64_t most_bytes, int count);
 // "2 GiB", "0.5 GiB", "200 MiB".

@@ -242,9 +242,9 @@ std::string markdown_answer(const Answer& answer, Language language) {
       .total = std::nullopt,
       .note = ""};
   for (const Answer::BalancePart& part : answer.balance) {
-    balance.rows.push_back(Row{.cells = {part.name, part.bytes ? format_mib(*part.bytes) : "?", part.source}});
+    balance.rows.push_back(Row{.cells = {part.name, part.bytes ? format_bytes(*part.bytes) : "?", part.source}});
   }
-  balance.total = Row{.cells = {say("balance.total", language), format_mib(answer.balance_total), ""}};
+  balance.total = Row{.cells = {say("balance.total", language), format_bytes(answer.balance_total), ""}};
   text += render(balance);
   if (!answer.changes.empty()) text += title_of(say("page.changes", language));
   for (size_t i = 0; i < answer.changes.size(); ++i) {
@@ -328,9 +328,7 @@ std::string report_markdown(const Page& page) {
     constexpr size_t kSteps = 12;
     const RecordingView& view = page.recordings.front().view;
     Table sites = sites_table(view, kSites, language);
-    sites.title = say(Phrase{.key = view.instant.failed ? "page.sites-at-failure" : "page.sites-at-peak"}.with(
-                          "event", view.instant.event == kNever ? "0" : format_count(view.instant.event)),
-                      language);
+    sites.title = sites_title(view, language);
     text += render(sites);
     if (!view.steps.steps.empty()) {
       Table steps = steps_table(view, kSteps, language);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes_text.h"
+
 namespace oomscope {
 namespace {
 
@@ -28,7 +30,10 @@ std::string cells_of(const Table& table, const Row& row, std::string_view tag) {
   std::string html = fmt::format("<tr{}>", attribute(class_of(row.style)));
   for (size_t c = 0; c < table.columns.size(); ++c) {
     const std::string_view css = table.columns[c].align == Align::right ? "number" : "";
-    html += html_element(tag, css, c < row.cells.size() ? row.cells[c] : "");
+    const bool has_exact = c < row.exact_bytes.size() && row.exact_bytes[c] != kNoBytes;
+    const std::string title = has_exact ? fmt::format(" title=\"{} B\"", format_count(row.exact_bytes[c])) : "";
+    html += fmt::format("<{0}{1}{2}>{3}</{0}>", tag, attribute(css), title,
+                        html_text(c < row.cells.size() ? row.cells[c] : ""));
   }
   return html + "</tr>\n";
 }

@@ -189,6 +189,7 @@ void Redactor::apply(Page& page) const {
   apply(page.after);
   if (page.answer) apply(*page.answer);
   if (page.ranks) apply(*page.ranks);
+  for (SignedPart& part : page.differences) apply(part.name);
   for (PageRecording& recording : page.recordings) {
     apply(recording.name);
     apply(recording.view);

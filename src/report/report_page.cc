@@ -50,7 +50,7 @@ class PageWriter {
       html += ranks();
       html += answer(*page_.answer);
     } else {
-      html += block("answer", "", lead(page_.before));
+      html += block("answer", "", lead(page_.before, differences()));
     }
     html += views();
     if (page_.answer) {
@@ -81,14 +81,21 @@ class PageWriter {
   }
 
   // The first sentence is what the page says.
-  static std::string lead(const std::vector<Section>& sections) {
+  static std::string lead(const std::vector<Section>& sections, const std::string& below = "") {
     std::string html;
     for (const Section& section : sections) {
       const Sentence* sentence = std::get_if<Sentence>(&section.body);
-      html +=
-          html.empty() && sentence != nullptr ? html_element("h1", "", sentence->text) + "\n" : html_section(section);
+      const bool is_first = html.empty() && sentence != nullptr;
+      html += is_first ? html_element("h1", "", sentence->text) + "\n" + below : html_section(section);
     }
     return html;
+  }
+
+  // The headline, then what makes it up.
+  std::string differences() const {
+    if (page_.differences.empty()) return "";
+    const std::string title = word("differences");
+    return "<div class=\"still wide\">" + svg_of(draw_differences(page_.differences, title), true) + "</div>\n";
   }
 
   // What is said of all ranks, their charts, then the tables.
@@ -143,7 +150,7 @@ class PageWriter {
           "<tr><td><b class=\"key\" style=\"background:{}\"></b>{}</td><td class=\"number\" title=\"{}\">{}"
           "</td><td class=\"dim\">{}</td></tr>\n",
           balance_colour(part.id), html_text(part.name), part.bytes ? format_count(bytes) + " B" : "?",
-          part.bytes ? html_text(format_mib(bytes)) : "?", html_text(part.source));
+          part.bytes ? html_text(format_bytes(bytes)) : "?", html_text(part.source));
     }
     std::string html =
         "<div class=\"balance\">\n" + html_element("h2", "", word("balance")) + "\n" + bar(answer, false);
@@ -153,7 +160,7 @@ class PageWriter {
                       "<table><tbody>\n{}</tbody><tfoot><tr><td>{}</td><td class=\"number\" title=\"{} B\">{}"
                       "</td><td></td></tr></tfoot></table>\n</div>\n",
                       rows, html_text(say("balance.total", language_)), format_count(answer.balance_total),
-                      html_text(format_mib(answer.balance_total)));
+                      html_text(format_bytes(answer.balance_total)));
   }
 
   std::string changes(const Answer& answer) const {
@@ -205,10 +212,9 @@ class PageWriter {
     }
     if (page_.recordings.size() != 1) return html;
     const RecordingView& view = page_.recordings.front().view;
-    const Phrase sites = Phrase{.key = view.instant.failed ? "page.sites-at-failure" : "page.sites-at-peak"}.with(
-        "event", view.instant.event == kNever ? "0" : format_count(view.instant.event));
     if (!view.lives.empty()) {
-      html += block("sites", say(sites, language_), html_section({.body = sites_table(view, kSitesShown, language_)}));
+      html += block("sites", sites_title(view, language_),
+                    html_section({.body = sites_table(view, kSitesShown, language_)}));
     }
     if (!view.steps.steps.empty()) {
       html += block("steps", word(view.steps.are_passes ? "passes-title" : "steps-title"),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/recording_view.h"
+#include "report/chart.h"
 #include "report/document.h"
 #include "report/drawing.h"
 #include "report/ranks_document.h"
@@ -57,6 +58,7 @@ struct Page {
   std::vector<Section> before;  // of the ranks, or all of it where there is no answer
   std::optional<RanksReport> ranks;
   std::optional<Answer> answer;
+  std::vector<SignedPart> differences;    // of two recordings, by line of code
   std::vector<Section> after;             // of a log beside the recording
   std::vector<PageRecording> recordings;  // the answer's; two for a difference
 };
@@ -64,6 +66,7 @@ struct Page {
 [[nodiscard]] std::string render_page(const Page& page);
 
 // For the page and for Markdown: the sites that hold most at the instant, and what each step needed and left.
+[[nodiscard]] std::string sites_title(const RecordingView& view, Language language);
 [[nodiscard]] Table sites_table(const RecordingView& view, size_t most, Language language);
 [[nodiscard]] Table steps_table(const RecordingView& view, size_t most, Language language);
 

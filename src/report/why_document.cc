@@ -179,7 +179,8 @@ Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Langu
   auto add = [&](const std::string& key, int64_t bytes, const std::string& meaning) {
     table.rows.push_back(
         Row{.cells = {why_word("bound-" + key, language), format_mib(bytes), why_word(meaning, language)},
-            .style = Style::plain});
+            .style = Style::plain,
+            .exact_bytes = {kNoBytes, bytes}});
   };
   add("floor", diagnosis.floor_bytes, "floor-means");
   add("pages", changes.page_floor_bytes, "pages-means");
@@ -382,7 +383,8 @@ Table runs_table(const std::vector<SweepRun>& runs, size_t most, Language langua
         Row{.cells = {runs[i].conf.empty() ? why_word("default", language) : runs[i].conf,
                       why_word(outcome.completed ? "yes" : "no", language), reserved_text(runs[i].outcome),
                       format_count(outcome.num_alloc_retries), format_mib(outcome.peak_allocated)},
-            .style = outcome.completed ? Style::plain : Style::dim});
+            .style = outcome.completed ? Style::plain : Style::dim,
+            .exact_bytes = {kNoBytes, kNoBytes, outcome.peak_reserved, kNoBytes, outcome.peak_allocated}});
   }
   const bool any_range = std::any_of(runs.begin(), runs.end(), [](const SweepRun& run) {
     return run.outcome.peak_reserved_low != run.outcome.peak_reserved_high;

@@ -117,12 +117,11 @@ def test_page(program):
     check(why["findings"][0]["claim"] in page.text, "the claim stands in the page")
     check("0 mismatches" in page.text, "the proof stands in the page")
     titles = [attributes.get("title", "") for tag, attributes in page.tags if tag == "td"]
-    shown = [int(title[:-2].replace(",", "")) for title in titles if title.endswith(" B")]
     expected = [row["bytes"] for row in why["balance"] if row["bytes"] is not None] + [why["balance_total"]]
+    shown = [int(title[:-2].replace(",", "")) for title in titles if title.endswith(" B")][:len(expected)]
     check(shown == expected, f"balance {shown} is not {expected}")
     for row in show["rows"]:
-        mib = f"{round(row['bytes'] / 2**20):,} MiB" if row["bytes"] >= 2**19 else "<1 MiB"
-        check(mib in page.text, f"{row['key']}: {mib} stands in the page")
+        check(f"{row['bytes']:,} B" in titles, f"{row['key']}: {row['bytes']} stands in the page")
     (header, columns), = unpack(page)
     check(header["peak_allocated"]["bytes"] == show["totals"]["peak_allocated"], "peak allocated")
     check(header["peak_reserved"]["bytes"] == show["totals"]["peak_reserved"], "peak reserved")
@@ -153,7 +152,7 @@ def test_exports(program):
     check(max(recording["events"]["reserved"]) == peak["peak_reserved"], "peak reserved, JSON")
     check(recording["peak_allocated"]["bytes"] == peak["peak_allocated"], "peak allocated, JSON")
     markdown = program.report(".md", OOM).decode()
-    check(markdown.startswith("### ") and "| live tensors | 4,801 MiB |" in markdown, "Markdown")
+    check(markdown.startswith("### ") and "| live tensors | 4.69 GiB |" in markdown, "Markdown")
     for language in ("en", "zh"):
         file = program.folder / f"{language}.svg"
         program.run("report", OOM, "-o", file, "--lang", language)

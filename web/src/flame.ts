@@ -95,7 +95,28 @@ export class Flame {
     const tools = element("div", { class: "tools" });
     tools.append(search, element("label", {}, all, " ", say("framework")), this.found);
     this.root.append(tools, this.chart);
+    this.chart.addEventListener("keydown", (event) => this.onKey(event));
     new ResizeObserver(() => this.draw()).observe(this.root);
+  }
+
+  /** Arrows go to the frame above or below, and along a row; only one box of the chart is in the order of Tab. */
+  private onKey(event: KeyboardEvent): void {
+    const from = document.activeElement as HTMLElement | null;
+    if (!from || !this.chart.contains(from)) return;
+    const middle = (box: HTMLElement) => box.offsetLeft + box.offsetWidth / 2;
+    const rows = { ArrowUp: -ROW, ArrowDown: ROW, ArrowLeft: 0, ArrowRight: 0 }[event.key];
+    if (rows === undefined) return;
+    event.preventDefault();
+    const side = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0;
+    const candidates = [...this.chart.children].filter((box): box is HTMLElement => {
+      if (!(box instanceof HTMLElement) || box === from || box.offsetTop !== from.offsetTop + rows) return false;
+      return side === 0 || Math.sign(middle(box) - middle(from)) === side;
+    });
+    candidates.sort((a, b) => Math.abs(middle(a) - middle(from)) - Math.abs(middle(b) - middle(from)));
+    if (candidates.length === 0) return;
+    from.tabIndex = -1;
+    candidates[0].tabIndex = 0;
+    candidates[0].focus();
   }
 
   show(live: Uint32Array): void {
@@ -130,6 +151,7 @@ export class Flame {
     visit(focus, this.path, 0, width, false);
     this.found.textContent = this.wanted === "" ? "" : say("matching", { bytes: bytes(matching) });
     this.chart.style.height = `${(deepest + 1) * ROW}px`;
+    made.forEach((box, i) => (box.tabIndex = i === 0 ? 0 : -1));
     this.chart.replaceChildren(...made);
   }
 

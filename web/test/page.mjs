@@ -166,6 +166,9 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
   }
   await page.getByRole("button", { name: "line of code" }).click();
   await page.getByLabel("Find in the tree").fill("forward");
+  await page.locator(".flame [tabindex='0']").focus();
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-level")), "2");
   await page.evaluate(() => (location.hash = "#event=42&by=category&axis=time"));
   await page.waitForFunction(() => window.oomscope[0].timeline.moment === 42);
   assert.equal(await page.evaluate(() => window.oomscope[0].timeline.axis), "time");
