@@ -1,9 +1,10 @@
 #!/bin/bash
 # check_web.sh build: is web/dist/report.html what web/ builds to, byte for byte? And do the viewer's own tests pass?
+# check_web.sh numbers PROGRAM: are the numbers that the page sums up those of --json, on the recordings of tests/data?
 # check_web.sh page PROGRAM [FOLDER]: the page in Chromium; screenshots go to FOLDER.
 # Exits 77 (skipped), and says why, without Node, Chromium, or the npm packages that web/package-lock.json names.
 set -euo pipefail
-what=${1:?usage: check_web.sh build | page PROGRAM [FOLDER]}
+what=${1:?usage: check_web.sh build | numbers PROGRAM | page PROGRAM [FOLDER]}
 program=$(realpath -m "${2:-.}")
 pictures=${3:+$(realpath -m "$3")}
 cd "$(dirname "$0")/../web"
@@ -32,7 +33,11 @@ case $what in
       exit 1
     fi
     npx vite build --config vite.test.config.ts --logLevel warn
-    node --test build/test/*.js
+    node --test build/test/*.test.js
+    ;;
+  numbers)
+    npx vite build --config vite.test.config.ts --outDir build/numbers --logLevel warn
+    find ../tests/data -name '*.pickle.zst' -print0 | sort -z | xargs -0 node build/numbers/numbers.js "$program"
     ;;
   page) node test/page.mjs "$program" ${pictures:+"$pictures"} ;;
   *) echo "check_web.sh: unknown: $what" >&2 && exit 2 ;;

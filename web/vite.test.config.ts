@@ -1,8 +1,8 @@
-// Compiles the tests of the viewer's arithmetic for Node's own test runner: npm test.
+// Compiles the tests of the viewer's arithmetic for Node: tools/check_web.sh runs them.
 import { readdirSync } from "node:fs";
 import { defineConfig } from "vite";
 
-const tests = readdirSync("test").filter((name) => name.endsWith(".test.ts"));
+const tests = readdirSync("test").filter((name) => name.endsWith(".ts"));
 
 export default defineConfig({
   build: {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "analysis/diff.h"
 #include "analysis/rules/ranking.h"
@@ -99,7 +100,24 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 }
 
 std::string name_of_file(const std::string& path) {
-  return path == "-" ? "standard input" : std::filesystem::path(path).filename().string();
+  const std::string name = std::filesystem::path(path).filename().string();
+  return path == "-" ? "standard input" : name.empty() ? path : name;
+}
+
+// As many folders before the files' names as it takes to tell them apart.
+std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) names.push_back(name_of_file(path));
+  std::vector<std::filesystem::path> above(paths.begin(), paths.end());
+  constexpr int kMostFolders = 4;
+  for (int i = 0; i < kMostFolders && std::set<std::string>(names.begin(), names.end()).size() < names.size(); ++i) {
+    for (size_t k = 0; k < names.size(); ++k) {
+      above[k] = above[k].parent_path();
+      const std::string folder = above[k].filename().string();
+      if (!folder.empty()) names[k] = folder + "/" + names[k];
+    }
+  }
+  return names;
 }
 
 // What `why` says of any evidence, with the recordings that it explained.
@@ -219,8 +237,11 @@ Result<int> run(const Options& options, Output& output) {
   nlohmann::ordered_json payload;
   OOM_TRY(Page page, are_before_and_after(arguments.why.evidence) ? diff_into_page(arguments.why, payload)
                                                                   : explain_into_page(arguments.why, payload, output));
-  for (const std::string& path : arguments.why.evidence) {
-    page.title += (page.title.empty() ? "" : ", ") + name_of_file(path);
+  const std::vector<std::string> names = distinct_names(arguments.why.evidence);
+  for (const std::string& name : names) page.title += (page.title.empty() ? "" : ", ") + name;
+  if (!page.differences.empty()) {
+    page.recordings[0].name = "A: " + names[0];
+    page.recordings[1].name = "B: " + names[1];
   }
   if (arguments.redact) {
     Redactor redactor(arguments.why.evidence, {environment_text("USER"), environment_text("LOGNAME"), host_name()});
