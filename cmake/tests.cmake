@@ -127,6 +127,7 @@ if(TARGET oomscope)
   endforeach()
   oomscope_script_test(golden.in-chinese golden tests/golden/chinese_test.py --program $<TARGET_FILE:oomscope>)
   oomscope_script_test(check.docs check tools/check_docs.py --program $<TARGET_FILE:oomscope>)
+  include(cmake/web_tests.cmake)
 endif()
 
 file(GLOB fidelity_tests CONFIGURE_DEPENDS tests/fidelity/*_test.cc)

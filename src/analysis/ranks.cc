@@ -30,6 +30,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/show.h"
 #include "analysis/sites.h"
 #include "analysis/user_code.h"
 #include "model/timeline.h"
@@ -37,6 +38,7 @@
 namespace oomscope {
 namespace {
 
+constexpr size_t kCurvePoints = 120;
 constexpr int64_t kTriflePart = 4096;    // a path counts if one of its requests is at least this part of the peak
 constexpr int64_t kKeptAtLeast = 65536;  // bytes; smaller kept blocks are scalars and counters
 constexpr size_t kFewestKept = 3;        // below, what is kept says nothing
@@ -352,6 +354,7 @@ RankFacts look_at_rank(const Verification& verification) {
   for (const LiveSite& site : live_sites(verification, verification.replay->peak_allocated().event)) {
     facts.sites.push_back({.text = site_text(site), .bytes = site.bytes, .user_code = site.user_code});
   }
+  facts.curve = allocated_curve(verification, kCurvePoints);
   facts.design = design_of(verification, facts.peak_allocated_bytes);
   facts.design.ended_early = facts.failed || !facts.complete;
   return facts;

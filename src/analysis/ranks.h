@@ -48,7 +48,8 @@ struct RankFacts {
   std::string failed_site;    // empty: no frame is known
   int64_t peak_allocated_bytes = 0;
   int64_t peak_reserved_bytes = 0;
-  std::vector<RankSite> sites;  // at the peak of allocated bytes; they sum to what was active then
+  std::vector<RankSite> sites;      // at the peak of allocated bytes; they sum to what was active then
+  std::vector<int64_t> curve = {};  // allocated bytes over its events, at most 120 points: see allocated_curve
   Design design;
 };
 

@@ -43,7 +43,10 @@ class StateView {
       collect();
     }
     sum_reserved();
-    if (with_curve) draw_curve();
+    if (with_curve) {
+      const std::vector<int64_t> curve = allocated_curve(verification_, kCurvePoints);
+      shown_.allocated_curve.assign(curve.begin(), curve.end());
+    }
     shown_.caveats = timeline_.snapshot->caveats;
     shown_.caveats.insert(shown_.caveats.end(), verification_.caveats.begin(), verification_.caveats.end());
     return std::move(shown_);
@@ -215,33 +218,6 @@ class StateView {
     shown_.totals.reserved = reserved;
   }
 
-  // Allocated bytes over all events; each point is the maximum of its share, so no peak is lost.
-  void draw_curve() {
-    int64_t allocated = 0;
-    for (const StartSegment& segment : timeline_.start) {
-      for (const StartBlock& block : segment.blocks) {
-        if (block.state == StartState::allocated) allocated += block.size;
-      }
-    }
-    const size_t events = trace_.size_events();
-    const size_t points = std::min(events, kCurvePoints);
-    shown_.allocated_curve.assign(points, 0.0);
-    for (size_t point = 0, i = 0; point < points; ++point) {
-      double& value = shown_.allocated_curve[point];
-      value = static_cast<double>(allocated);
-      for (const size_t end = (point + 1) * events / points; i < end; ++i) {
-        if (trace_.action[i] == Action::alloc) allocated += size_of(i);
-        if (trace_.action[i] == Action::free_requested) allocated -= size_of(i);
-        value = std::max(value, static_cast<double>(allocated));
-      }
-    }
-  }
-
-  [[nodiscard]] int64_t size_of(size_t event) const {
-    const uint32_t id = timeline_.allocation_of[event];
-    return id == kNoAllocation ? 0 : timeline_.allocations[id].size;
-  }
-
   const Verification& verification_;
   const Timeline& timeline_;
   const Trace& trace_;
@@ -290,6 +266,34 @@ std::string cells_of(const Block* first, const Block* end, uint64_t address, int
 
 Result<Shown> show_state(const Verification& verification, Moment moment, int64_t event, GroupBy by, bool with_curve) {
   return StateView(verification, by).run(moment, event, with_curve);
+}
+
+std::vector<int64_t> allocated_curve(const Verification& verification, size_t points) {
+  const Timeline& timeline = verification.timeline;
+  const Trace& trace = timeline.trace();
+  const auto size_of = [&](size_t event) {
+    const uint32_t id = timeline.allocation_of[event];
+    return id == kNoAllocation ? 0 : timeline.allocations[id].size;
+  };
+  int64_t allocated = 0;
+  for (const StartSegment& segment : timeline.start) {
+    for (const StartBlock& block : segment.blocks) {
+      if (block.state == StartState::allocated) allocated += block.size;
+    }
+  }
+  const size_t events = trace.size_events();
+  points = std::min(events, points);
+  std::vector<int64_t> curve;
+  for (size_t point = 0, i = 0; point < points; ++point) {
+    int64_t most = allocated;
+    for (const size_t end = (point + 1) * events / points; i < end; ++i) {
+      if (trace.action[i] == Action::alloc) allocated += size_of(i);
+      if (trace.action[i] == Action::free_requested) allocated -= size_of(i);
+      most = std::max(most, allocated);
+    }
+    curve.push_back(most);
+  }
+  return curve;
 }
 
 std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t event) {

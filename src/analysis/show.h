@@ -76,6 +76,8 @@ struct Shown {
 // The curve is for eyes: `with_curve` false leaves it empty.
 [[nodiscard]] Result<Shown> show_state(const Verification& verification, Moment moment, int64_t event, GroupBy by,
                                        bool with_curve = true);
+// Allocated bytes over all events, in at most `points` equal shares: each is the most of its own, so no peak is lost.
+[[nodiscard]] std::vector<int64_t> allocated_curve(const Verification& verification, size_t points);
 // All segments that are neither full nor wholly free, most pinned bytes first.
 [[nodiscard]] std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t event);
 

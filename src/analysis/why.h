@@ -30,6 +30,8 @@ struct WhyOptions {
   std::optional<RuleSet> rules;
   int threads = 1;
   std::function<void(size_t done, size_t total)> progress;
+  size_t curve_points = 0;            // of the replays' reserved bytes; 0: no curves
+  std::function<void()> beside = {};  // work that waits for no replay: done by the same threads meanwhile
 };
 
 // One row of the balance. Rows sum to the balance's total.
@@ -86,6 +88,7 @@ struct Changes {
   int64_t packing_bytes = 0;
   std::vector<Verdict> verdicts;         // one a failed request that counts
   std::vector<MeasureOutcome> measures;  // what the program may do, each replayed; empty for very long recordings
+  std::vector<uint32_t> curve_events;    // at which the points of the runs' curves begin
   Caveats caveats;                       // of the replays under other settings
   Phrase sentence;                       // what would have made it fit, or how much less would do
 };

@@ -274,6 +274,9 @@ std::string overview(const std::vector<Command>& commands) {
         "      torch._C._cuda_attach_out_of_memory_observer(\n"
         "          lambda *_: torch.cuda.memory._dump_snapshot(\"oom_snapshot.pickle\"))\n";
   }
+  if (find_command(commands, "report") != nullptr) {
+    text += "\nLook: oomscope report oom.pickle -o oom.html\n";
+  }
   std::string experts;
   for (std::string_view name : {"show", "replay", "verify", "diff"}) {
     if (find_command(commands, name) != nullptr) experts += (experts.empty() ? "" : ", ") + std::string(name);

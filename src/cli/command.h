@@ -29,6 +29,8 @@ struct RawOptions {
   std::string stats;
   std::string values;
   std::string language;
+  std::string output;
+  bool redact = false;
   bool no_sweep = false;
   bool explain = false;
   bool sweep = false;

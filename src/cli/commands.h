@@ -13,6 +13,7 @@ namespace oomscope {
 [[nodiscard]] Command replay_command();
 [[nodiscard]] Command diff_command();
 [[nodiscard]] Command fit_command();
+[[nodiscard]] Command report_command();
 
 // Those that can run, in the order of --help.
 [[nodiscard]] std::vector<Command> all_commands();

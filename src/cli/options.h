@@ -28,6 +28,8 @@ struct SnapshotArguments {
   Language language = Language::english;
 };
 
+struct ExplainListener;
+
 struct WhyArguments {
   std::vector<std::string> evidence;
   std::optional<int> device;
@@ -36,8 +38,15 @@ struct WhyArguments {
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
   bool no_sweep = false;             // leave the replays under other settings out
   Language language = Language::english;
-  bool explain = false;    // not evidence, but what is known
-  std::string explain_id;  // of a cause, remedy or claim; empty: the table of symptoms
+  bool explain = false;                       // not evidence, but what is known
+  std::string explain_id;                     // of a cause, remedy or claim; empty: the table of symptoms
+  const ExplainListener* listener = nullptr;  // who else wants to know what was found (report)
+};
+
+struct ReportArguments {
+  WhyArguments why;         // what is asked about the evidence
+  std::string output_path;  // its ending says what is written
+  bool redact = false;      // hide paths, user and host names
 };
 
 struct ShowArguments {
@@ -93,6 +102,7 @@ struct Options {
   ReplayArguments replay;
   DiffArguments diff;
   FitArguments fit;
+  ReportArguments report;
 };
 
 }  // namespace oomscope

@@ -1,4 +1,5 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
+#include "cli/why.h"
 #include "analysis/rules/ranking.h"
 #include "analysis/run_facts.h"
 #include "analysis/text_facts.h"
@@ -48,6 +49,7 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   Caveats caveats;
   OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
   const int32_t device = device_to_explain(snapshot, devices, caveats);
+  const ExplainListener* listener = arguments.listener;
   WhyOptions why{.cap_bytes = arguments.cap_bytes,
                  .card_bytes = std::nullopt,
                  .rules = rules,
@@ -63,19 +65,33 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
   std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
   try_changes(findings, facts);
+  const size_t first_section = output.document().sections.size();
+  if (listener != nullptr) {
+    why.curve_points = listener->curve_points;
+    why.beside = [&] { listener->read(snapshot, diagnosis, facts); };
+  }
   for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
     output.add(std::move(section));
   }
   Changes changes;
   if (!arguments.no_sweep) {
     OOM_TRY(changes, find_changes(diagnosis, why));
-  } else if (!rules) {
-    changes.rules = rules_not_told_apart(*diagnosis.verification);
+  } else {
+    if (!rules) changes.rules = rules_not_told_apart(*diagnosis.verification);
+    if (why.beside) why.beside();
   }
   for (Section& section : changes_sections(diagnosis, changes, findings, path, arguments.language)) {
     output.add(std::move(section));
   }
   output.payload() = why_payload(diagnosis, changes, findings, path);
+  if (listener != nullptr) {
+    listener->explained({.path = path,
+                         .diagnosis = diagnosis,
+                         .changes = changes,
+                         .findings = findings,
+                         .first_section = first_section,
+                         .end_section = output.document().sections.size()});
+  }
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return diagnosis.kind;
 }
@@ -146,8 +162,13 @@ Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyA
 }
 
 Result<int> run(const Options& options, Output& output) {
-  const WhyArguments& arguments = options.why;
-  if (arguments.explain) return run_explain(arguments, output);
+  if (options.why.explain) return run_explain(options.why, output);
+  return explain_evidence(options.why, output);
+}
+
+}  // namespace
+
+Result<int> explain_evidence(const WhyArguments& arguments, Output& output) {
   OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence, arguments.language));
   TextFacts facts = find_text_facts(given.logs);
   const bool is_named = arguments.gpu && arguments.gpu->source != GpuMemorySource::given;
@@ -169,8 +190,6 @@ Result<int> run(const Options& options, Output& output) {
   }
   return 0;
 }
-
-}  // namespace
 
 Command why_command() {
   return Command{

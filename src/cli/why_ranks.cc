@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/load_snapshot.h"
+#include "cli/why.h"
 #include "replay/parallel.h"
 #include "report/ranks_document.h"
 
@@ -116,6 +117,7 @@ Result<SnapshotVerdict> explain_ranks(const RankFiles& files, const WhyArguments
   if (report.comparison.failed == 0 && none_failed) none_failed();
   add_rank_caveats(report);
   for (Section& section : ranks_sections(report, arguments.language)) output.add(std::move(section));
+  if (arguments.listener != nullptr) arguments.listener->compared(report);
   const Rank& chosen = report.ranks[*report.comparison.chosen];
   WhyArguments alone = arguments;
   alone.device = chosen.facts.device;

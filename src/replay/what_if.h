@@ -71,6 +71,7 @@ struct WhatIf {
   std::optional<int64_t> cap_bytes;
   AddressPolicy policy = AddressPolicy::chunks;
   uint32_t cap_from_event = 0;  // the cap holds from there on
+  size_t curve_points = 0;      // of Outcome::reserved_curve
 };
 
 struct Outcome {
@@ -89,7 +90,11 @@ struct Outcome {
   bool impossible = false;           // this torch would trip one of its own assertions
   std::vector<bool> failure_served;  // by RequestStream::failures: did the request that failed succeed
   Stats stats;
+  std::vector<int64_t> reserved_curve;  // each point the most of its share of requests; shorter where it stopped
 };
+
+// The event by which each share of a curve begins.
+[[nodiscard]] std::vector<uint32_t> events_of_curve(const RequestStream& requests, size_t points);
 
 [[nodiscard]] Outcome replay_what_if(const RequestStream& requests, const WhatIf& question);
 

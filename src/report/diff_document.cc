@@ -221,6 +221,19 @@ Json payload_of(const Diff& diff, const std::string& path_a, const std::string& 
 
 }  // namespace
 
+std::vector<SignedPart> largest_differences(const Diff& diff, Language language) {
+  constexpr size_t kMost = 12;
+  std::vector<SignedPart> parts;
+  for (const DiffRow& row : diff.rows) {
+    if (row.delta() == 0) continue;
+    parts.push_back({.name = row.site.empty() ? say("site.none", language) : row.site, .bytes = row.delta()});
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const SignedPart& a, const SignedPart& b) { return std::abs(a.bytes) > std::abs(b.bytes); });
+  parts.resize(std::min(parts.size(), kMost));
+  return parts;
+}
+
 Document diff_document(const Diff& diff, const std::string& path_a, const std::string& path_b, int64_t top,
                        Language language) {
   return Document{.sections = DiffWriter(diff, language).sections(path_a, path_b, top),

@@ -46,18 +46,6 @@ Json change_json(const Change& change) {
           {"predicted", change.predicted ? predicted_json(*change.predicted) : Json(nullptr)}};
 }
 
-std::string effect_text(const Predicted& predicted, Language language) {
-  const auto with_reserved = [&](std::string key) {
-    return say(Phrase{.key = std::move(key)}.with("reserved", format_mib(*predicted.peak_reserved)), language);
-  };
-  if (predicted.completed && !*predicted.completed) return say("finding.not-enough", language);
-  if (predicted.peak_reserved) return with_reserved(predicted.completed ? "finding.completes" : "finding.peak");
-  if (predicted.saved_bytes) {
-    return say(Phrase{.key = "finding.saves"}.with("bytes", format_bytes(*predicted.saved_bytes)), language);
-  }
-  return "";
-}
-
 // The first of its snippets, line by line; --json has all.
 std::vector<std::string> shown_commands(const Change& change, Language language) {
   std::vector<std::string> lines =
@@ -106,6 +94,18 @@ Phrase confidence_phrase(const Finding& finding) {
 }
 
 }  // namespace
+
+std::string effect_text(const Predicted& predicted, Language language) {
+  const auto with_reserved = [&](std::string key) {
+    return say(Phrase{.key = std::move(key)}.with("reserved", format_mib(*predicted.peak_reserved)), language);
+  };
+  if (predicted.completed && !*predicted.completed) return say("finding.not-enough", language);
+  if (predicted.peak_reserved) return with_reserved(predicted.completed ? "finding.completes" : "finding.peak");
+  if (predicted.saved_bytes) {
+    return say(Phrase{.key = "finding.saves"}.with("bytes", format_bytes(*predicted.saved_bytes)), language);
+  }
+  return "";
+}
 
 std::string instant_text(const FindingInstant& instant, Language language) {
   // Nothing failed, and no step, pass or load is under way: that is how it always is.
