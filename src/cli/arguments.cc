@@ -225,7 +225,7 @@ Result<Invocation> parse_command(const Command& command, std::vector<std::string
   const std::string missing = missing_positional(command, raw);
   if (!missing.empty()) return usage_error("error.argument-missing", name, help, {{"argument", missing}});
   const bool may_paste = context.has_terminal_input && command.name == "why";
-  if (raw.evidence.empty() && (context.has_piped_input || may_paste)) raw.evidence = {"-"};
+  if (raw.evidence.empty() && command.name == "why" && (context.has_piped_input || may_paste)) raw.evidence = {"-"};
   if (raw.conf == kEmptyValue) raw.conf.clear();
   raw.has_conf = app.get_option_no_throw("--conf") != nullptr && app.get_option("--conf")->count() > 0;
   OOM_TRY([[maybe_unused]] const Done done, command.finish(raw, invocation.options));
@@ -278,7 +278,7 @@ std::string overview(const std::vector<Command>& commands) {
     text += "\nLook: oomscope report oom.pickle -o oom.html\n";
   }
   std::string experts;
-  for (std::string_view name : {"show", "replay", "verify", "diff"}) {
+  for (std::string_view name : {"show", "replay", "verify", "diff", "baseline"}) {
     if (find_command(commands, name) != nullptr) experts += (experts.empty() ? "" : ", ") + std::string(name);
   }
   if (!experts.empty()) text += "\nExperts: " + experts + ".\n";
@@ -290,7 +290,7 @@ std::string program_help(const std::vector<Command>& commands) {
   text.erase(text.rfind("More: "));
   text += "\nCommands:\n";
   for (const Command& command : commands) {
-    text += two_columns(command.name, 7, command.summary);
+    text += two_columns(command.name, 8, command.summary);
   }
   text +=
       "\nEverywhere:\n"

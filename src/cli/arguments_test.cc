@@ -74,7 +74,7 @@ TEST(Arguments, VersionAndHelpAreTexts) {
   EXPECT_EQ(parse({"--version"})->text, "oomscope 1.2.3\n");
   EXPECT_EQ(parse({"--version", "--json"})->text,
             "{\n  \"schema\": \"oomscope.version/1\",\n  \"version\": \"1.2.3\"\n}\n");
-  EXPECT_NE(parse({"--help"})->text.find("  replay   what would have happened"), std::string::npos);
+  EXPECT_NE(parse({"--help"})->text.find("  replay    what would have happened"), std::string::npos);
   const std::string help = parse({"replay", "--help"})->text;
   EXPECT_NE(help.find("--smallest-cap"), std::string::npos);
   EXPECT_NE(help.find("  oomscope replay oom.pickle --sweep"), std::string::npos);

@@ -31,6 +31,11 @@ struct RawOptions {
   std::string language;
   std::string output;
   bool redact = false;
+  std::string name;
+  std::string project;
+  std::string store;
+  std::string junit;
+  std::string tolerance;
   bool no_sweep = false;
   bool explain = false;
   bool sweep = false;

@@ -14,6 +14,7 @@ namespace oomscope {
 [[nodiscard]] Command diff_command();
 [[nodiscard]] Command fit_command();
 [[nodiscard]] Command report_command();
+[[nodiscard]] Command baseline_command();
 
 // Those that can run, in the order of --help.
 [[nodiscard]] std::vector<Command> all_commands();

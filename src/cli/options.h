@@ -93,6 +93,19 @@ struct FitArguments {
   Language language = Language::english;
 };
 
+enum class BaselineAction { save, list, compare };
+
+struct BaselineArguments {
+  BaselineAction action = BaselineAction::list;
+  std::string path;     // of peaks.json; empty for list
+  std::string name;     // empty: command and settings identify it
+  std::string project;  // empty: the git repository of the working folder
+  std::string store;    // empty: OOMSCOPE_STORE, or the user's data folder
+  std::string junit;    // empty: none is written
+  double tolerance_percent = 2;
+  Language language = Language::english;
+};
+
 // One of them is meant: the one of the command that was given.
 struct Options {
   GlobalOptions global;
@@ -103,6 +116,7 @@ struct Options {
   DiffArguments diff;
   FitArguments fit;
   ReportArguments report;
+  BaselineArguments baseline;
 };
 
 }  // namespace oomscope

@@ -10,8 +10,11 @@
 #include "cli/why_combined.h"
 #include "cli/why_evidence.h"
 #include "cli/why_ranks.h"
+#include "evidence/context_file.h"
+#include "evidence/modules_beside.h"
 #include "report/explain_document.h"
 #include "report/findings_document.h"
+#include "report/modules_document.h"
 #include "report/text_document.h"
 #include "report/why_document.h"
 
@@ -43,7 +46,36 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_gpu(raw.gpu, options.why.gpu);
 }
 
-Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
+// The Python package leaves context.json beside a snapshot. What the user or a log says goes first.
+void add_context(const FailureContext& context, WhyArguments& arguments, WhyOptions& why) {
+  if (!arguments.cap_bytes) why.cap_bytes = context.limit_bytes;
+  if (arguments.gpu || !context.card_bytes) return;
+  arguments.gpu = GpuMemory{
+      .name = context.gpu_name, .total_bytes = *context.card_bytes, .source = GpuMemorySource::reported, .note = ""};
+  why.card_bytes = context.card_bytes;
+  why.own_bytes = context.own_bytes;
+  why.others_bytes = context.others_bytes;
+}
+
+// With what lies beside the snapshot, unless the recording contradicts it.
+Result<Diagnosis> diagnose_in_context(const std::string& path, const Snapshot& snapshot, int32_t device,
+                                      WhyArguments& arguments, WhyOptions& why, Caveats& caveats) {
+  const std::optional<FailureContext> context = context_beside(path);
+  if (!context || context->device.value_or(device) != device) return diagnose(snapshot, device, why);
+  const WhyArguments asked = arguments;
+  const WhyOptions without = why;
+  add_context(*context, arguments, why);
+  Result<Diagnosis> diagnosis = diagnose(snapshot, device, why);
+  if (diagnosis || asked.gpu || diagnosis.error().code != "gpu-too-small") return diagnosis;
+  caveats.push_back(Caveat{.code = "context-contradicted",
+                           .values = {{"total", format_bytes(context->card_bytes.value_or(0))}},
+                           .source = CaveatSource::recording});
+  arguments = asked;
+  why = without;
+  return diagnose(snapshot, device, why);
+}
+
+Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, WhyArguments arguments,
                               Output& output) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   Caveats caveats;
@@ -52,6 +84,8 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   const ExplainListener* listener = arguments.listener;
   WhyOptions why{.cap_bytes = arguments.cap_bytes,
                  .card_bytes = std::nullopt,
+                 .own_bytes = std::nullopt,
+                 .others_bytes = std::nullopt,
                  .rules = rules,
                  .threads = thread_count(),
                  .progress = [&](size_t done, size_t total) {
@@ -59,7 +93,7 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
                                             static_cast<int64_t>(total));
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
-  OOM_TRY(Diagnosis diagnosis, diagnose(snapshot, device, why));
+  OOM_TRY(Diagnosis diagnosis, diagnose_in_context(path, snapshot, device, arguments, why, caveats));
   add_caveats(caveats, diagnosis.caveats);
   RunFacts facts = find_run_facts(snapshot, diagnosis);
   if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
@@ -84,6 +118,10 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
     output.add(std::move(section));
   }
   output.payload() = why_payload(diagnosis, changes, findings, path);
+  if (const std::vector<ModuleUse> modules = modules_beside(path); !modules.empty()) {
+    output.add(modules_section(modules, arguments.language));
+    output.payload()["modules"] = modules_json(modules);
+  }
   if (listener != nullptr) {
     listener->explained({.path = path,
                          .diagnosis = diagnosis,
@@ -127,6 +165,7 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
 Result<Done> explain_path(const std::string& path, const WhyArguments& arguments, Output& output) {
   if (!is_folder(path)) return explain(path, arguments, output);
   OOM_TRY(const RankFiles files, find_rank_files(path));
+  if (files.files.size() == 1 && files.caveats.empty()) return explain(files.files.front().path, arguments, output);
   OOM_TRY([[maybe_unused]] const SnapshotVerdict verdict, explain_ranks(files, arguments, explain_file, output));
   return Done{};
 }

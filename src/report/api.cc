@@ -50,6 +50,8 @@ JsonAnswer why(const std::string& path, const WhyOptions& options) {
     OOM_TRY(const int32_t device, device_to_explain_of(snapshot, options.device, caveats));
     oomscope::WhyOptions inner{.cap_bytes = options.cap_bytes,
                                .card_bytes = options.card_bytes,
+                               .own_bytes = std::nullopt,
+                               .others_bytes = std::nullopt,
                                .rules = std::nullopt,
                                .threads = options.threads,
                                .progress = {}};
