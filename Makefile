@@ -6,16 +6,19 @@ JOBS ?= $(shell nproc)
 SECONDS_EACH ?= 60
 PROGRAM := build/release/bin/oomscope
 DEMO := tests/data/demo_oom.pickle.zst
+DATA ?= ../shared/data
 
-.PHONY: help demo test build bench install mutants fuzz tidy format clean
+.PHONY: help demo examples web test build bench install mutants fuzz tidy format clean
 
 help:
 	@echo 'make demo      install what is missing, build, and explain a real out-of-memory recording'
+	@echo 'make examples  example reports in build/examples/, of the recordings in $(DATA) where they are there'
 	@echo 'make test      install what is missing, build, and run the tests and checks'
 	@echo 'make build     the program: $(PROGRAM)'
 	@echo 'make bench     build and run the benchmarks of bench/'
 	@echo 'make install   the program, the library and its headers (PREFIX=$(PREFIX), DESTDIR=)'
 	@echo 'make mutants   change the engine in some fifty small ways; each must be noticed (long)'
+	@echo 'make web       build web/dist/report.html, the viewer that the program carries (needs Node)'
 	@echo 'make fuzz      libFuzzer on each reader, SECONDS_EACH=$(SECONDS_EACH) (needs clang-14)'
 	@echo 'make tidy      clang-tidy on every file (needs clang-tidy-14)'
 	@echo 'make format    lay the sources out (needs clang-format-14)'
@@ -28,9 +31,18 @@ demo:
 	@$(PROGRAM) $(DEMO)
 	@echo
 	@echo 'The program: $(CURDIR)/$(PROGRAM) (one file; copy it where you like)'
+	@$(PROGRAM) report $(DEMO) -o build/demo.html > /dev/null
+	@echo 'The same to look at: $(CURDIR)/build/demo.html'
+
+examples: build
+	@tools/make_examples.sh $(PROGRAM) '$(DATA)' build/examples
+
+web:
+	cd web && npm ci --ignore-scripts && npm run build
 
 test:
 	@tools/install_packages.sh build test
+	@{ command -v node && command -v npm && command -v chromium; } > /dev/null || tools/install_packages.sh web || true
 	@JOBS=$(JOBS) tools/run_tests.sh
 
 build:

@@ -125,10 +125,12 @@ if(TARGET oomscope)
     get_filename_component(case ${folder} NAME)
     oomscope_script_test(golden.${case} golden tests/golden/run_golden.py --program $<TARGET_FILE:oomscope> ${case})
   endforeach()
+  oomscope_script_test(golden.in-chinese golden tests/golden/chinese_test.py --program $<TARGET_FILE:oomscope>)
   add_test(NAME python.package COMMAND ${PROJECT_SOURCE_DIR}/tools/python_tests.sh $<TARGET_FILE:oomscope>
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(python.package PROPERTIES LABELS python SKIP_RETURN_CODE 77 TIMEOUT 1800)
   oomscope_script_test(check.docs check tools/check_docs.py --program $<TARGET_FILE:oomscope>)
+  include(cmake/web_tests.cmake)
 endif()
 
 file(GLOB fidelity_tests CONFIGURE_DEPENDS tests/fidelity/*_test.cc)

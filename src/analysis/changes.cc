@@ -160,9 +160,12 @@ std::vector<RuleSet> rules_not_told_apart(const Verification& verification) {
 Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options) {
   const Verification& verification = *diagnosis.verification;
   Changes changes;
-  if (verification.timeline.trace().size_events() == 0) return changes;
   // A damaged file whose rest is not reproduced proves nothing about other settings.
-  if (!verification.timeline.snapshot->complete && !verification.exact()) return changes;
+  const bool is_damaged = !verification.timeline.snapshot->complete && !verification.exact();
+  if (verification.timeline.trace().size_events() == 0 || is_damaged) {
+    if (options.beside) options.beside();
+    return changes;
+  }
   if (diagnosis.instant.failed) {
     changes.cap_bytes = diagnosis.capacity.low_bytes;
   } else if (options.cap_bytes) {
@@ -175,9 +178,20 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   if (diagnosis.instant.failed) {
     changes.caveats.push_back({.code = "fits-until-the-failure", .values = {}, .source = CaveatSource::recording});
   }
-  SweepOptions sweep_options{.cap_bytes = changes.cap_bytes, .threads = options.threads, .progress = options.progress};
-  changes.rules = options.rules ? std::vector<RuleSet>{*options.rules} : rules_not_told_apart(verification);
+  const LifetimeTable table = lifetimes_to_complete(verification);
+  std::optional<Result<CheckedPacking>> packing;  // as long as some replays, and independent of them
+  SweepOptions sweep_options{.cap_bytes = changes.cap_bytes,
+                             .threads = options.threads,
+                             .progress = options.progress,
+                             .curve_points = options.curve_points,
+                             .beside = {[&] { packing = checked_packing(table.rounded); }}};
+  changes.curve_events = events_of_curve(requests, options.curve_points);
+  sweep_options.beside.emplace_back([&] {
+    changes.rules = options.rules ? std::vector<RuleSet>{*options.rules} : rules_not_told_apart(verification);
+  });
+  if (options.beside) sweep_options.beside.push_back(options.beside);
   changes.runs = sweep(requests, verification.config.rules, sweep_options);
+  sweep_options.beside.clear();
   find_accepted(changes);
   const OutcomeRange recorded = replay_range(requests, WhatIf{.rules = verification.config.rules,
                                                               .settings = verification.config.settings,
@@ -185,11 +199,20 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   changes.recorded_reserved_bytes = recorded.main.peak_reserved;
   changes.recorded_completes = recorded.main.completed;
 
-  const LifetimeTable table = lifetimes_to_complete(verification);
+  // Each measure costs a change of all requests and a replay.
+  constexpr size_t kMostRequests = 400'000;
+  if (requests.kind.size() <= kMostRequests) {
+    const Structure structure = find_structure(verification.timeline);
+    const Job job = make_job(verification, structure, requests);
+    const WhatIf question{
+        .rules = verification.config.rules, .settings = verification.config.settings, .cap_bytes = changes.cap_bytes};
+    changes.measures = evaluate_measures(job, question, options.threads);
+  }
+
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
   changes.page_floor_bytes = pages.bytes;
-  OOM_TRY(const CheckedPacking packing, checked_packing(table.rounded));
-  changes.packing_bytes = packing.height_bytes;
+  if (!*packing) return packing->error();
+  changes.packing_bytes = (*packing)->height_bytes;
   OOM_TRY(changes.verdicts, find_verdicts(diagnosis, requests, accepted_runs(changes)));
   if (diagnosis.instant.failed) {
     OOM_TRY([[maybe_unused]] const Done done, look_at_high_end(diagnosis, requests, sweep_options, changes));

@@ -48,7 +48,8 @@ struct RankFacts {
   std::string failed_site;    // empty: no frame is known
   int64_t peak_allocated_bytes = 0;
   int64_t peak_reserved_bytes = 0;
-  std::vector<RankSite> sites;  // at the peak of allocated bytes; they sum to what was active then
+  std::vector<RankSite> sites;      // at the peak of allocated bytes; they sum to what was active then
+  std::vector<int64_t> curve = {};  // allocated bytes over its events, at most 120 points: see allocated_curve
   Design design;
 };
 
@@ -88,6 +89,7 @@ struct RankComparison {
   std::vector<RankGroup> groups;
   std::vector<std::optional<size_t>> group_of;  // by rank; empty for unreadable ones
   std::vector<Outlier> outliers;                // most bytes first
+  bool unrelated = false;  // no name tells a rank, and no two ask alike: recordings, not the ranks of one job
   int64_t failed = 0;
   int64_t unreadable = 0;
   std::optional<size_t> first_failure;  // empty: none failed, or nobody can know which was the first

@@ -25,7 +25,10 @@ struct SnapshotArguments {
   std::string path;           // "-" is standard input
   std::optional<int> device;  // --device N
   std::string rules;          // --rules NAME; empty: found by trying
+  Language language = Language::english;
 };
+
+struct ExplainListener;
 
 struct WhyArguments {
   std::vector<std::string> evidence;
@@ -35,8 +38,15 @@ struct WhyArguments {
   std::optional<int64_t> cap_bytes;  // the most this process's allocator may reserve
   bool no_sweep = false;             // leave the replays under other settings out
   Language language = Language::english;
-  bool explain = false;    // not evidence, but what is known
-  std::string explain_id;  // of a cause, remedy or claim; empty: the table of symptoms
+  bool explain = false;                       // not evidence, but what is known
+  std::string explain_id;                     // of a cause, remedy or claim; empty: the table of symptoms
+  const ExplainListener* listener = nullptr;  // who else wants to know what was found (report)
+};
+
+struct ReportArguments {
+  WhyArguments why;         // what is asked about the evidence
+  std::string output_path;  // its ending says what is written
+  bool redact = false;      // hide paths, user and host names
 };
 
 struct ShowArguments {
@@ -50,6 +60,7 @@ struct ShowArguments {
 struct VerifyArguments {
   SnapshotArguments snapshot;
   std::optional<int64_t> cap_bytes;  // else inferred
+  std::optional<std::string> conf;   // absent: the recorded settings
   std::string stats_path;            // memory_stats as JSON, or empty
 };
 
@@ -68,6 +79,18 @@ struct DiffArguments {
   DiffMoment at;
   Language language = Language::english;
   int64_t top = 15;  // rows shown before "[N others]"
+};
+
+struct FitArguments {
+  std::vector<std::string> recordings;
+  std::optional<std::vector<int64_t>> values;  // one a recording; else read from them
+  std::optional<int64_t> at;                   // a value to predict besides
+  std::optional<std::string> conf;             // as of replay
+  std::optional<int64_t> cap_bytes;
+  std::optional<GpuMemory> gpu;
+  std::optional<int> device;
+  std::string rules;
+  Language language = Language::english;
 };
 
 enum class BaselineAction { save, list, compare };
@@ -91,6 +114,8 @@ struct Options {
   VerifyArguments verify;
   ReplayArguments replay;
   DiffArguments diff;
+  FitArguments fit;
+  ReportArguments report;
   BaselineArguments baseline;
 };
 

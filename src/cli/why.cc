@@ -1,4 +1,5 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
+#include "cli/why.h"
 #include "analysis/rules/ranking.h"
 #include "analysis/run_facts.h"
 #include "analysis/text_facts.h"
@@ -6,6 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
+#include "cli/why_combined.h"
 #include "cli/why_evidence.h"
 #include "cli/why_ranks.h"
 #include "evidence/context_file.h"
@@ -25,8 +27,7 @@ Result<Done> finish_explain(const RawOptions& raw, Options& options) {
   const bool has_id = !raw.evidence.empty() && raw.evidence.front() != "-";
   if (has_id) options.why.explain_id = raw.evidence.front();
   if (raw.evidence.size() > 1) {
-    return Error{
-        .code = "bad-usage", .what = "takes one ID", .where = "--explain", .hint = "oomscope why --explain lists them"};
+    return Error{.code = "bad-usage", .what = "error.one-id", .where = "--explain", .hint = "error.unknown-id.hint"};
   }
   return read_language(raw.language, options.why.language);
 }
@@ -34,7 +35,7 @@ Result<Done> finish_explain(const RawOptions& raw, Options& options) {
 Result<Done> finish(const RawOptions& raw, Options& options) {
   if (raw.explain) return finish_explain(raw, options);
   if (raw.evidence.empty()) {
-    return Error{.code = "bad-usage", .what = "no evidence given", .where = "why", .hint = "oomscope why oom.pickle"};
+    return Error{.code = "bad-usage", .what = "error.no-evidence", .where = "why", .hint = "oomscope why oom.pickle"};
   }
   options.why.evidence = raw.evidence;
   options.why.rules = raw.rules;
@@ -43,32 +44,6 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, options.why.cap_bytes));
   OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, options.why.language));
   return read_gpu(raw.gpu, options.why.gpu);
-}
-
-// Of several devices the one whose request failed last; else the one that holds most. A caveat names the others.
-Result<int32_t> device_to_explain(const Snapshot& snapshot, const WhyArguments& arguments, Caveats& caveats) {
-  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
-  std::string list;
-  std::vector<std::pair<int64_t, int64_t>> weights(snapshot.traces.size());  // time of its failure, bytes it holds
-  for (const SnapshotSegment& segment : snapshot.segments) {
-    if (segment.device >= 0 && static_cast<size_t>(segment.device) < weights.size())
-      weights[static_cast<size_t>(segment.device)].second += segment.total_size;
-  }
-  int32_t chosen = devices.front();
-  for (int32_t device : devices) {
-    const Trace& trace = snapshot.traces[static_cast<size_t>(device)];
-    const auto failed = std::find(trace.action.rbegin(), trace.action.rend(), Action::oom);
-    const auto at = static_cast<size_t>(trace.action.rend() - failed);
-    if (at > 0) weights[static_cast<size_t>(device)].first = std::max<int64_t>(trace.time_us[at - 1], 1);
-    if (weights[static_cast<size_t>(device)] > weights[static_cast<size_t>(chosen)]) chosen = device;
-    list += (list.empty() ? "" : ", ") + std::to_string(device);
-  }
-  if (devices.size() > 1) {
-    caveats.push_back(Caveat{.code = "one-of-devices",
-                             .values = {{"device", std::to_string(chosen)}, {"devices", list}},
-                             .source = CaveatSource::model});
-  }
-  return chosen;
 }
 
 // The Python package leaves context.json beside a snapshot. What the user or a log says goes first.
@@ -104,7 +79,9 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
                               Output& output) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   Caveats caveats;
-  OOM_TRY(const int32_t device, device_to_explain(snapshot, arguments, caveats));
+  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
+  const int32_t device = device_to_explain(snapshot, devices, caveats);
+  const ExplainListener* listener = arguments.listener;
   WhyOptions why{.cap_bytes = arguments.cap_bytes,
                  .card_bytes = std::nullopt,
                  .own_bytes = std::nullopt,
@@ -121,15 +98,21 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   RunFacts facts = find_run_facts(snapshot, diagnosis);
   if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
   std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
-  if (!arguments.no_sweep) try_first_change(findings, diagnosis);
+  try_changes(findings, facts);
+  const size_t first_section = output.document().sections.size();
+  if (listener != nullptr) {
+    why.curve_points = listener->curve_points;
+    why.beside = [&] { listener->read(snapshot, diagnosis, facts); };
+  }
   for (Section& section : diagnosis_sections(diagnosis, findings, arguments.language)) {
     output.add(std::move(section));
   }
   Changes changes;
   if (!arguments.no_sweep) {
     OOM_TRY(changes, find_changes(diagnosis, why));
-  } else if (!rules) {
-    changes.rules = rules_not_told_apart(*diagnosis.verification);
+  } else {
+    if (!rules) changes.rules = rules_not_told_apart(*diagnosis.verification);
+    if (why.beside) why.beside();
   }
   for (Section& section : changes_sections(diagnosis, changes, findings, path, arguments.language)) {
     output.add(std::move(section));
@@ -138,6 +121,14 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   if (const std::vector<ModuleUse> modules = modules_beside(path); !modules.empty()) {
     output.add(modules_section(modules, arguments.language));
     output.payload()["modules"] = modules_json(modules);
+  }
+  if (listener != nullptr) {
+    listener->explained({.path = path,
+                         .diagnosis = diagnosis,
+                         .changes = changes,
+                         .findings = findings,
+                         .first_section = first_section,
+                         .end_section = output.document().sections.size()});
   }
   if (!snapshot.complete || diagnosis.verification->timeline.trace().size_events() == 0) output.set_incomplete();
   return diagnosis.kind;
@@ -160,9 +151,13 @@ Result<Kind> explain_with_log(const std::string& path, const Snapshot& snapshot,
   return explain_snapshot(path, snapshot, arguments, output);
 }
 
-Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+Result<Kind> explain_file(const std::string& path, const WhyArguments& arguments, Output& output) {
   OOM_TRY(const Snapshot snapshot, load_snapshot(path));
-  OOM_TRY([[maybe_unused]] const Kind kind, explain_snapshot(path, snapshot, arguments, output));
+  return explain_snapshot(path, snapshot, arguments, output);
+}
+
+Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+  OOM_TRY([[maybe_unused]] const Kind kind, explain_file(path, arguments, output));
   return Done{};
 }
 
@@ -171,7 +166,8 @@ Result<Done> explain_path(const std::string& path, const WhyArguments& arguments
   if (!is_folder(path)) return explain(path, arguments, output);
   OOM_TRY(const RankFiles files, find_rank_files(path));
   if (files.files.size() == 1 && files.caveats.empty()) return explain(files.files.front().path, arguments, output);
-  return explain_ranks(files, arguments, explain, output);
+  OOM_TRY([[maybe_unused]] const SnapshotVerdict verdict, explain_ranks(files, arguments, explain_file, output));
+  return Done{};
 }
 
 Result<int> run_explain(const WhyArguments& arguments, Output& output) {
@@ -186,17 +182,14 @@ Result<int> run_explain(const WhyArguments& arguments, Output& output) {
   return 0;
 }
 
-void explain_logs(const TextFacts& facts, const std::vector<Finding>& findings, const WhyArguments& arguments,
-                  Output& output, Beside beside = Beside::nothing) {
-  for (Section& section : text_sections(facts, findings, arguments.language, beside)) output.add(std::move(section));
-  output.payload() = text_payload(facts, findings);
-  if (facts.failure == nullptr) output.set_incomplete();
-}
-
 // Snapshots by their paths: one, the ranks of one job, or several that have nothing to do with each other.
 Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyArguments& arguments, Output& output) {
   if (paths.size() == 1) return explain_path(paths.front(), arguments, output);
-  if (look_like_ranks(paths)) return explain_ranks(choose_rank_files(paths), arguments, explain, output);
+  if (look_like_ranks(paths)) {
+    OOM_TRY([[maybe_unused]] const SnapshotVerdict verdict,
+            explain_ranks(choose_rank_files(paths), arguments, explain_file, output));
+    return Done{};
+  }
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& path : paths) {
     output.add_sentence(path, Style::cyan);
@@ -207,65 +200,35 @@ Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyA
   return Done{};
 }
 
-// One verdict of both: a snapshot is exact about the GPU, a log alone knows of the host. Where nothing failed in the
-// snapshot the log decides; where both tell of one failure the snapshot's findings stand alone, with the log's phase
-// and figures beside them.
-void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArguments& arguments, Output& output) {
-  nlohmann::ordered_json payload = std::move(output.payload());
-  const bool log_decides = snapshot && log_outweighs_snapshot(facts, *snapshot);
-  const bool differs = snapshot && !log_agrees_with_snapshot(facts, *snapshot);
-  if (differs) {
-    facts.caveats.push_back(
-        Caveat{"text-and-snapshot-differ",
-               {{"log", std::string(name_of(facts.kind))}, {"snapshot", std::string(name_of(*snapshot))}},
-               CaveatSource::model});
-  }
-  const bool is_settled = snapshot && *snapshot != Kind::no_failure && !differs;
-  explain_logs(facts, is_settled ? std::vector<Finding>{} : find_findings({.run = nullptr, .text = &facts}), arguments,
-               output, is_settled ? Beside::same_failure : Beside::other_failure);
-  nlohmann::ordered_json log = std::move(output.payload());
-  if (log_decides) {
-    payload["kind"] = log["kind"];
-    payload["confidence"] = log["confidence"];
-  } else if (differs) {
-    payload["also"].push_back(log["kind"]);
-  }
-  if (snapshot) {
-    const bool keeps_phase = is_settled && payload.contains("phase") && !payload["phase"].is_null();
-    if (!log["phase"].is_null() && !keeps_phase) payload["phase"] = log["phase"];
-    if (!is_settled) payload["also"].insert(payload["also"].end(), log["also"].begin(), log["also"].end());
-    for (const char* list : {"findings", "caveats"})
-      payload[list].insert(payload[list].end(), log[list].begin(), log[list].end());
-  }
-  payload["log"] = std::move(log);
-  output.payload() = std::move(payload);
-}
-
 Result<int> run(const Options& options, Output& output) {
-  const WhyArguments& arguments = options.why;
-  if (arguments.explain) return run_explain(arguments, output);
-  OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence));
-  TextFacts facts = find_text_facts(given.logs);
-  if (arguments.gpu && !arguments.gpu->name.empty()) facts.around.gpu_name = arguments.gpu->name;
-  std::optional<Kind> kind;
-  if (given.piped) {
-    OOM_TRY(kind, explain_with_log("-", *given.piped, arguments, facts, output));
-  } else if (given.snapshots.size() == 1 && !given.logs.empty() && !is_folder(given.snapshots.front())) {
-    OOM_TRY(const Snapshot snapshot, load_snapshot(given.snapshots.front()));
-    OOM_TRY(kind, explain_with_log(given.snapshots.front(), snapshot, arguments, facts, output));
-  } else if (!given.snapshots.empty()) {
-    OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
-  }
-  if (given.logs.empty()) return 0;
-  if (given.snapshots.empty() && !given.piped) {
-    explain_logs(facts, find_findings({.run = nullptr, .text = &facts}), arguments, output);
-  } else {
-    explain_beside(facts, kind, arguments, output);
-  }
-  return 0;
+  if (options.why.explain) return run_explain(options.why, output);
+  return explain_evidence(options.why, output);
 }
 
 }  // namespace
+
+Result<int> explain_evidence(const WhyArguments& arguments, Output& output) {
+  OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence, arguments.language));
+  TextFacts facts = find_text_facts(given.logs);
+  const bool is_named = arguments.gpu && arguments.gpu->source != GpuMemorySource::given;
+  if (is_named) facts.around.gpu_name = arguments.gpu->name;
+  const bool has_snapshot = given.piped || !given.snapshots.empty();
+  if (given.logs.empty()) {
+    if (given.piped) {
+      OOM_TRY([[maybe_unused]] const Kind kind, explain_snapshot("-", *given.piped, arguments, output));
+    } else {
+      OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
+    }
+  } else if (has_snapshot) {
+    OOM_TRY([[maybe_unused]] const Done explained, explain_combined(given, arguments, facts, explain_with_log, output));
+  } else {
+    const std::vector<Finding> findings = find_findings({.run = nullptr, .text = &facts});
+    for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));
+    output.payload() = text_payload(facts, findings);
+    if (facts.failure == nullptr) output.set_incomplete();
+  }
+  return 0;
+}
 
 Command why_command() {
   return Command{
@@ -285,8 +248,7 @@ Command why_command() {
                   {"--explain", "",
                    "not evidence but an ID: explain a cause, remedy or claim; alone: the table of symptoms",
                    &RawOptions::explain},
-                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
-                   &RawOptions::language}},
+                  language_option()},
       .finish = finish,
       .run = run};
 }

@@ -48,6 +48,20 @@ constexpr std::array<std::string_view, 36> kConfs = {
     "garbage_collection_threshold:0.8,expandable_segments:True",
 };
 
+// Without a limit no garbage is collected (see CachingAllocator::gc_active), so that settings which differ in its
+// threshold alone have one outcome: the index of the first of them, by run.
+std::vector<size_t> first_alike(const std::vector<SweepRun>& runs, bool has_limit) {
+  std::vector<AllocatorSettings> effective;
+  std::vector<size_t> first;
+  for (const SweepRun& run : runs) {
+    effective.push_back(run.settings);
+    if (!has_limit) effective.back().garbage_collection_threshold = 0;
+    first.push_back(
+        static_cast<size_t>(std::find(effective.begin(), effective.end(), effective.back()) - effective.begin()));
+  }
+  return first;
+}
+
 }  // namespace
 
 std::vector<std::string_view> sweep_confs() { return {kConfs.begin(), kConfs.end()}; }
@@ -59,13 +73,23 @@ std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules,
     if (!parsed) continue;
     runs.push_back(SweepRun{.conf = std::string(conf), .settings = parsed->settings, .outcome = {}});
   }
+  const std::vector<size_t> alike = first_alike(runs, options.cap_bytes.has_value());
+  const size_t beside = options.beside.size();
   run_parallel(
-      runs.size(), options.threads,
-      [&](size_t i) {
-        runs[i].outcome = replay_range(
-            requests, WhatIf{.rules = rules, .settings = runs[i].settings, .cap_bytes = options.cap_bytes});
+      beside + runs.size(), options.threads,
+      [&](size_t job) {
+        if (job < beside) return options.beside[job]();
+        const size_t i = job - beside;
+        if (alike[i] != i) return;
+        runs[i].outcome = replay_range(requests, WhatIf{.rules = rules,
+                                                        .settings = runs[i].settings,
+                                                        .cap_bytes = options.cap_bytes,
+                                                        .curve_points = options.curve_points});
       },
       options.progress);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (alike[i] != i) runs[i].outcome = runs[alike[i]].outcome;
+  }
   std::stable_sort(runs.begin(), runs.end(), [](const SweepRun& a, const SweepRun& b) {
     const Outcome& x = a.outcome.main;
     const Outcome& y = b.outcome.main;

@@ -16,6 +16,8 @@ struct SweepOptions {
   std::optional<int64_t> cap_bytes;
   int threads = 1;
   std::function<void(size_t done, size_t total)> progress;  // called from worker threads, one at a time
+  size_t curve_points = 0;                                  // of each run's reserved_curve
+  std::vector<std::function<void()>> beside = {};           // other work, done by the same threads first
 };
 
 struct SweepRun {

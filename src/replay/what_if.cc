@@ -168,17 +168,32 @@ class Run {
  public:
   Run(const RequestStream& requests, const WhatIf& question)
       : requests_(requests),
+        question_(question),
         device_(question.policy, kBoundlessCard, requests.address_hints),
         allocator_(question.rules, question.settings, device_),
         blocks_(requests.size.size(), nullptr) {
-    allocator_.set_memory_limit(question.cap_bytes);
+    if (question.cap_from_event == 0) allocator_.set_memory_limit(question.cap_bytes);
     outcome_.failure_served.resize(requests.failures.size(), false);
   }
 
   Outcome run() {
     outcome_.completed = true;
     const size_t count = requests_.kind.size();
-    for (size_t i = 0; i < count && outcome_.completed; ++i) {
+    const size_t points = std::min(question_.curve_points, count);
+    if (points == 0) serve(0, count);
+    for (size_t point = 0; point < points && outcome_.completed; ++point) {
+      most_reserved_ = allocator_.reserved_bytes();
+      serve(count * point / points, count * (point + 1) / points);
+      outcome_.reserved_curve.push_back(most_reserved_);
+    }
+    fill();
+    return outcome_;
+  }
+
+ private:
+  // Requests [begin, end), or up to the one that was refused.
+  void serve(size_t begin, size_t end) {
+    for (size_t i = begin; i < end && outcome_.completed; ++i) {
       const uint32_t id = requests_.id[i];
       switch (requests_.kind[i]) {
         case RequestKind::malloc: malloc(i, id); break;
@@ -196,19 +211,23 @@ class Run {
           break;
         case RequestKind::failed: failed(id); break;
       }
+      most_reserved_ = std::max(most_reserved_, allocator_.reserved_bytes());
     }
-    fill();
-    return outcome_;
   }
 
- private:
   // A full release may have completed it already; then the object is somebody else's by now.
   void complete(uint32_t id) {
     Block* block = std::exchange(blocks_[id], nullptr);
     if (block != nullptr && block->held && block->tag == tag_of(id)) allocator_.complete(block);
   }
 
+  void reach(uint32_t event) {
+    const bool begins = question_.cap_from_event > 0 && event != kNoEvent && event >= question_.cap_from_event;
+    if (begins) allocator_.set_memory_limit(question_.cap_bytes);
+  }
+
   void malloc(size_t index, uint32_t id) {
+    reach(requests_.begin[id]);
     const RequestStream::Place& place = requests_.places[requests_.place[id]];
     Block* block = allocator_.malloc_in_pool(requests_.size[id], place.stream, place.pool);
     blocks_[id] = block;
@@ -228,6 +247,7 @@ class Run {
 
   void failed(uint32_t id) {
     const RequestStream::Failure& failure = requests_.failures[id];
+    reach(failure.event);
     Block* block = allocator_.malloc_in_pool(failure.size, failure.place.stream, failure.place.pool);
     outcome_.failure_served[id] = block != nullptr;
     if (block == nullptr) {
@@ -259,15 +279,32 @@ class Run {
   }
 
   const RequestStream& requests_;
+  const WhatIf& question_;
   AddressSpace device_;
   CachingAllocator allocator_;
   std::vector<Block*> blocks_;
+  int64_t most_reserved_ = 0;
   Outcome outcome_;
 };
 
 }  // namespace
 
 RequestStream requests_of(const Verification& verification) { return StreamBuilder(verification).run(); }
+
+std::vector<uint32_t> events_of_curve(const RequestStream& requests, size_t points) {
+  const size_t count = requests.kind.size();
+  points = std::min(points, count);
+  std::vector<uint32_t> events;
+  for (size_t point = 0; point < points; ++point) {
+    size_t i = count * point / points;
+    const auto begins = [&](size_t at) {
+      return requests.kind[at] == RequestKind::malloc && requests.begin[requests.id[at]] != kNoEvent;
+    };
+    while (i < count && !begins(i)) ++i;
+    events.push_back(i < count ? requests.begin[requests.id[i]] : kNoEvent);
+  }
+  return events;
+}
 
 Outcome replay_what_if(const RequestStream& requests, const WhatIf& question) { return Run(requests, question).run(); }
 
@@ -278,6 +315,7 @@ OutcomeRange replay_range(const RequestStream& requests, WhatIf question) {
   range.peak_reserved_low = range.peak_reserved_high = range.main.peak_reserved;
   range.completed_everywhere = range.completed_somewhere = range.main.completed;
   if (range.main.address_ties == 0) return range;
+  question.curve_points = 0;
   for (AddressPolicy policy : {AddressPolicy::down, AddressPolicy::up}) {
     question.policy = policy;
     const Outcome other = replay_what_if(requests, question);

@@ -39,6 +39,18 @@ TEST(WhatIf, SameSettingsGiveTheSamePeaks) {
   EXPECT_EQ(outcome.num_device_alloc, 2);
 }
 
+TEST(WhatIf, CurveHoldsTheMostOfEachShareOfRequests) {
+  const Snapshot snapshot = twenty_then_thirty().build();
+  const RequestStream requests = requests_in(snapshot);
+  WhatIf asked = question();
+  asked.curve_points = requests.kind.size();
+  const Outcome outcome = replay_what_if(requests, asked);
+  ASSERT_EQ(outcome.reserved_curve.size(), requests.kind.size());
+  EXPECT_EQ(outcome.reserved_curve.front(), 20 * kMiB);
+  EXPECT_EQ(outcome.reserved_curve.back(), outcome.peak_reserved);
+  EXPECT_EQ(events_of_curve(requests, 1).size(), 1U);
+}
+
 TEST(WhatIf, CapForcesARelease) {
   const Snapshot snapshot = twenty_then_thirty().build();
   const Outcome outcome = replay_what_if(requests_in(snapshot), question({}, 40 * kMiB));

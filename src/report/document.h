@@ -5,6 +5,8 @@
 // Strings in sections are finished text; what came from outside is passed through printable() by the renderer.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -35,9 +37,12 @@ struct Column {
   bool may_drop = false;    // left out where even shrinking is not enough, the rightmost first
 };
 
+inline constexpr int64_t kNoBytes = std::numeric_limits<int64_t>::min();
+
 struct Row {
   std::vector<std::string> cells;  // one a column; missing ones are empty
   Style style = Style::plain;
+  std::vector<int64_t> exact_bytes = {};  // one a column, for who points at it; kNoBytes: the cell is no size
 };
 
 // The rows add up to the total row; what is cut is a row "[12 others]", what is unknown a row "[unattributed]".

@@ -15,6 +15,8 @@ namespace oomscope {
 [[nodiscard]] std::vector<Section> finding_details(const std::vector<Finding>& findings, Language language);
 // Its first change in one line; empty where which setting helps is known after the replays only.
 [[nodiscard]] std::string change_line(const Finding& finding, Language language);
+// " (replayed: completes, 6,465 MiB reserved)", or nothing where no number is known.
+[[nodiscard]] std::string effect_text(const Predicted& predicted, Language language);
 // Of a log, one finding: claim, reasons, popular advice that does not hold, then at most `most_changes` changes with
 // the lines to paste.
 [[nodiscard]] std::vector<Section> log_finding_sections(const Finding& finding, size_t most_changes, Language language);

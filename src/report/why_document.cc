@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "report/findings_document.h"
+#include "report/measures_document.h"
 #include "report/show_document.h"
 
 namespace oomscope {
@@ -145,12 +146,6 @@ size_t height(const std::vector<Section>& sections) {
   return lines;
 }
 
-Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes) {
-  Caveats all = diagnosis.caveats;
-  all.insert(all.end(), changes.caveats.begin(), changes.caveats.end());
-  return all;
-}
-
 // As a shell takes it.
 std::string quoted(const std::string& path) {
   const bool plain = path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/{}") ==
@@ -185,7 +180,8 @@ Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Langu
   auto add = [&](const std::string& key, int64_t bytes, const std::string& meaning) {
     table.rows.push_back(
         Row{.cells = {why_word("bound-" + key, language), format_mib(bytes), why_word(meaning, language)},
-            .style = Style::plain});
+            .style = Style::plain,
+            .exact_bytes = {kNoBytes, bytes}});
   };
   add("floor", diagnosis.floor_bytes, "floor-means");
   add("pages", changes.page_floor_bytes, "pages-means");
@@ -194,12 +190,6 @@ Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Langu
     add("capacity", *changes.cap_bytes, changes.at_high_end ? "capacity-means-high-end" : "capacity-means");
   }
   return Section{.body = table, .joined = false};
-}
-
-std::string proof_name(const std::string& proof, Language language) {
-  if (proof == kDefaultsProof) return why_word("defaults", language);
-  if (proof == kPackingProof || proof == kFloorProof) return why_word("bound-" + proof, language);
-  return proof;
 }
 
 Section verdict_section(const Changes& changes, Language language) {
@@ -240,33 +230,6 @@ Json balance_json(const Diagnosis& diagnosis) {
 // What went wrong and what would have helped, as programs get it.
 std::string english_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   return say(diagnosis.sentence, Language::english) + " " + say(changes.sentence, Language::english);
-}
-
-// The setting that did best in the replays is a change too: the first where placement is the cause, else the last.
-void add_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis, const Changes& changes) {
-  const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
-  if (list.empty() || findings.empty()) return;
-  const SweepRun& run = *list.front();
-  const Predicted predicted{
-      .completed = run.outcome.main.completed,
-      .peak_reserved = run.outcome.main.peak_reserved,
-      .peak_reserved_low = run.outcome.peak_reserved_low,
-      .peak_reserved_high = run.outcome.peak_reserved_high,
-      .saved_bytes = std::nullopt,
-      .source = Phrase{.key = "finding.replay"}.with(
-          "events", format_count(static_cast<int64_t>(diagnosis.verification->timeline.trace().size_events())))};
-  const Change setting{.remedy = "allocator-setting",
-                       .text = Phrase{.key = "remedy.allocator-setting.text"}.with("setting", paste_line(run.conf)),
-                       .commands = {paste_line(run.conf)},
-                       .predicted = predicted};
-  std::vector<Change>& all = findings.front().changes;
-  const auto named =
-      std::find_if(all.begin(), all.end(), [](const Change& change) { return change.remedy == "allocator-setting"; });
-  if (named != all.end()) {
-    *named = setting;
-  } else {
-    all.push_back(setting);
-  }
 }
 
 Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
@@ -348,6 +311,44 @@ void add_details(const Diagnosis& diagnosis, const std::vector<Finding>& finding
 
 }  // namespace
 
+std::string proof_name(const std::string& proof, Language language) {
+  if (proof == kDefaultsProof) return why_word("defaults", language);
+  if (proof == kPackingProof || proof == kFloorProof) return why_word("bound-" + proof, language);
+  return proof;
+}
+
+Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes) {
+  Caveats all = diagnosis.caveats;
+  all.insert(all.end(), changes.caveats.begin(), changes.caveats.end());
+  return all;
+}
+
+void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis, const Changes& changes) {
+  const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
+  if (list.empty() || findings.empty()) return;
+  const SweepRun& run = *list.front();
+  const Predicted predicted{
+      .completed = run.outcome.main.completed,
+      .peak_reserved = run.outcome.main.peak_reserved,
+      .peak_reserved_low = run.outcome.peak_reserved_low,
+      .peak_reserved_high = run.outcome.peak_reserved_high,
+      .saved_bytes = std::nullopt,
+      .source = Phrase{.key = "finding.replay"}.with(
+          "events", format_count(static_cast<int64_t>(diagnosis.verification->timeline.trace().size_events())))};
+  const Change setting{.remedy = "allocator-setting",
+                       .text = Phrase{.key = "remedy.allocator-setting.text"}.with("setting", paste_line(run.conf)),
+                       .commands = {paste_line(run.conf)},
+                       .predicted = predicted};
+  std::vector<Change>& all = findings.front().changes;
+  const auto named =
+      std::find_if(all.begin(), all.end(), [](const Change& change) { return change.remedy == "allocator-setting"; });
+  if (named != all.end()) {
+    *named = setting;
+  } else {
+    all.push_back(setting);
+  }
+}
+
 std::string proof_text(const Verification& verification, const std::vector<RuleSet>& rules, Language language) {
   const size_t events = verification.timeline.trace().size_events();
   if (events == 0) return say("why.no-proof", language);
@@ -383,7 +384,8 @@ Table runs_table(const std::vector<SweepRun>& runs, size_t most, Language langua
         Row{.cells = {runs[i].conf.empty() ? why_word("default", language) : runs[i].conf,
                       why_word(outcome.completed ? "yes" : "no", language), reserved_text(runs[i].outcome),
                       format_count(outcome.num_alloc_retries), format_mib(outcome.peak_allocated)},
-            .style = outcome.completed ? Style::plain : Style::dim});
+            .style = outcome.completed ? Style::plain : Style::dim,
+            .exact_bytes = {kNoBytes, kNoBytes, outcome.peak_reserved, kNoBytes, outcome.peak_allocated}});
   }
   const bool any_range = std::any_of(runs.begin(), runs.end(), [](const SweepRun& run) {
     return run.outcome.peak_reserved_low != run.outcome.peak_reserved_high;
@@ -414,11 +416,7 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
   std::vector<Section> end;
   end.push_back(
       joined(Section{.body = Sentence{.text = proof_line(*diagnosis.verification, changes.rules, language)}}));
-  const Phrase trust =
-      Phrase{.key = "why.trust-line"}
-          .with("confidence", Phrase{.key = "confidence." + std::string(name_of(diagnosis.confidence))})
-          .with("trust", diagnosis.trust);
-  end.push_back(joined(Section{.body = Sentence{.text = say(trust, language)}}));
+  end.push_back(joined(Section{.body = Sentence{.text = trust_line(diagnosis, language)}}));
   end.push_back(next_section(diagnosis, path, language));
 
   std::vector<Section> sections;
@@ -440,11 +438,22 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
     sections.push_back(joined(Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}}));
   }
   std::move(end.begin(), end.end(), std::back_inserter(sections));
+  std::vector<Section> details = detail_sections(diagnosis, changes, findings, path, language);
+  std::move(details.begin(), details.end(), std::back_inserter(sections));
+  return sections;
+}
+
+std::vector<Section> detail_sections(const Diagnosis& diagnosis, const Changes& changes,
+                                     const std::vector<Finding>& findings, const std::string& path, Language language) {
+  std::vector<Section> sections;
   add_details(diagnosis, findings, language, sections);
   if (!changes.runs.empty()) {
     sections.push_back(Section{.body = sweep_table(diagnosis, changes, path, language)});
     sections.push_back(bounds_section(diagnosis, changes, language));
     if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes, language));
+  }
+  for (Section& section : measures_sections(changes.measures, changes.cap_bytes.has_value(), language)) {
+    sections.push_back(std::move(section));
   }
   sections.push_back(Section{.body = caveat_list(all_caveats(diagnosis, changes), language)});
   return sections;
@@ -452,6 +461,11 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
 
 std::string proof_line(const Verification& verification, const std::vector<RuleSet>& rules, Language language) {
   return say(Phrase{.key = "why.proof-line"}.with("proof", proof_text(verification, rules, language)), language);
+}
+
+std::string trust_line(const Diagnosis& diagnosis, Language language) {
+  const Phrase confidence{.key = "confidence." + std::string(name_of(diagnosis.confidence))};
+  return say(Phrase{.key = "why.trust-line"}.with("confidence", confidence).with("trust", diagnosis.trust), language);
 }
 
 Json run_json(const std::string& conf, std::optional<int64_t> cap_bytes, const OutcomeRange& range) {
@@ -497,11 +511,12 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, std::vector
                       {"alloc_total", verification.replay->counts().alloc_total},
                       {"alloc_exact", verification.replay->counts().alloc_exact},
                       {"differences", verification.replay->differences()}};
-  add_setting(findings, diagnosis, changes);
+  add_best_setting(findings, diagnosis, changes);
   payload["findings"] = findings_json(findings);
   payload["runs"] = Json::array();
   for (const SweepRun& run : changes.runs)
     payload["runs"].push_back(run_json(run.conf, changes.cap_bytes, run.outcome));
+  payload["measures"] = measures_json(changes.measures, changes.cap_bytes.has_value());
   payload["verdicts"] = Json::array();
   for (const Verdict& verdict : changes.verdicts) payload["verdicts"].push_back(verdict_json(verdict));
   payload["caveats"] = caveats_json(all_caveats(diagnosis, changes));

@@ -19,6 +19,13 @@ namespace oomscope {
 [[nodiscard]] std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes,
                                                     const std::vector<Finding>& findings, const std::string& path,
                                                     Language language);
+// Of these, what stands below the first screen.
+[[nodiscard]] std::vector<Section> detail_sections(const Diagnosis& diagnosis, const Changes& changes,
+                                                   const std::vector<Finding>& findings, const std::string& path,
+                                                   Language language);
+[[nodiscard]] Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes);
+// The setting that did best in the replays is a change too: the first where placement is the cause, else the last.
+void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis, const Changes& changes);
 // Always English, whatever the language of the sections.
 [[nodiscard]] nlohmann::ordered_json why_payload(const Diagnosis& diagnosis, const Changes& changes,
                                                  std::vector<Finding> findings, const std::string& path);
@@ -29,10 +36,14 @@ namespace oomscope {
 [[nodiscard]] nlohmann::ordered_json verdict_json(const Verdict& verdict);
 // All runs of a sweep as a table, at most `most` rows.
 [[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most, Language language = Language::english);
+// A verdict's proof: a conf, or what its name stands for.
+[[nodiscard]] std::string proof_name(const std::string& proof, Language language);
 // "71,803 events replayed, 0 mismatches, rules of torch 2.10 and 2.11", and the same behind "proof: ". `rules`: those
 // that replay it alike, where they were looked for.
 [[nodiscard]] std::string proof_text(const Verification& verification, const std::vector<RuleSet>& rules = {},
                                      Language language = Language::english);
+// "trust: high; whole file, history from the start, stacks for 100.0 %".
+[[nodiscard]] std::string trust_line(const Diagnosis& diagnosis, Language language);
 [[nodiscard]] std::string proof_line(const Verification& verification, const std::vector<RuleSet>& rules = {},
                                      Language language = Language::english);
 

@@ -1,5 +1,5 @@
 // Whatever a readable snapshot says: its structure, categories and facts are found, the rules answer, the answer is
-// written down, and none of that takes longer than its events explain.
+// written down, its page is made, and none of that takes longer than its events explain.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +8,9 @@
 #include "analysis/rules/ranking.h"
 #include "analysis/run_facts.h"
 #include "evidence/snapshot_reader.h"
+#include "report/html.h"
+#include "report/report_page.h"
+#include "report/view_payload.h"
 #include "report/why_document.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -23,9 +26,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!diagnosis.has_value()) continue;
     const RunFacts facts = find_run_facts(*snapshot, *diagnosis);
     std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
-    try_first_change(findings, *diagnosis);
+    try_changes(findings, facts);
     (void)why_payload(*diagnosis, Changes{}, findings, "fuzz")
         .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    const RecordingView view = view_recording(*snapshot, *diagnosis, facts);
+    (void)view_payload(view, {.name = "fuzz", .language = Language::english});
+    for (const Layers by : {Layers::category, Layers::site}) (void)layer_series(view, by, 64);
+    (void)html_section({.body = sites_table(view, 8, Language::english)});
+    (void)html_section({.body = steps_table(view, 8, Language::english)});
     constexpr std::chrono::seconds kLimit{20};  // under sanitizers, on a busy machine; inputs have 64 KiB
     if (std::chrono::steady_clock::now() - begin > kLimit) __builtin_trap();
   }

@@ -1,0 +1,204 @@
+// The page in a real browser, from a file: page.mjs PROGRAM [SCREENSHOT_FOLDER]
+//
+// Makes reports of recordings in the repository, opens them in Chromium and holds them to what they promise: no request,
+// no error, the numbers of --json, the same maximum at every zoom, and everything by mouse, keyboard and link.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const [program, pictures] = process.argv.slice(2);
+const browserPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+if (!browserPath) {
+  console.log("Chromium is not installed: skipped");
+  process.exit(77);
+}
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const data = join(root, "tests/data");
+const folder = mkdtempSync(join(tmpdir(), "oomscope-page-"));
+if (pictures) mkdirSync(pictures, { recursive: true });
+
+function report(name, evidence, language = "en") {
+  const file = join(folder, `${name}.html`);
+  execFileSync(program, ["report", ...evidence, "-o", file, "--lang", language]);
+  return file;
+}
+function json(...words) {
+  return JSON.parse(execFileSync(program, [...words, "--json"], { maxBuffer: 1 << 28 }));
+}
+
+const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
+let failed = 0;
+
+async function check(name, file, act, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  const problems = [];
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("request", (request) => !/^(file|data|blob):/.test(request.url()) && problems.push(request.url()));
+  try {
+    await page.goto(pathToFileURL(file).href);
+    if (options.javaScriptEnabled !== false) await page.waitForFunction("document.documentElement.dataset.ready === 'true'");
+    await act(page);
+    assert.deepEqual(problems, []);
+    console.log(`ok   ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL ${name}\n     ${error.stack ?? error}`);
+    if (pictures) await page.screenshot({ path: join(pictures, "failed.png") });
+  }
+  await context.close();
+}
+
+async function picture(page, name) {
+  if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) });
+}
+
+const oom = join(data, "demo_oom.pickle.zst");
+const oomPage = report("oom", [oom]);
+const oomWhy = json("why", oom);
+
+await check("the first screen stands without a script", oomPage, async (page) => {
+  const text = await page.innerText("body");
+  assert.ok(text.includes(oomWhy.findings[0]?.claim ?? oomWhy.sentence));
+  assert.ok(text.includes("0 mismatches"));
+  const shown = await page.$$eval(".balance tbody td.number", (cells) => cells.map((cell) => cell.title));
+  const bytes = shown.filter((each) => each !== "?").map((each) => Number(each.replace(/[, B]/g, "")));
+  assert.deepEqual(bytes, oomWhy.balance.filter((row) => row.bytes !== null).map((row) => row.bytes));
+  assert.equal(bytes.reduce((a, b) => a + b, 0), oomWhy.balance_total);
+  for (const selector of [".verdict", ".bar", ".changes", ".trust"]) {
+    const box = await page.locator(selector).first().boundingBox();
+    assert.ok(box && box.y < 800, `${selector} is on the first screen`);
+  }
+  await picture(page, "no-script");
+}, { javaScriptEnabled: false });
+
+await check("the numbers are those of show --json", oomPage, async (page) => {
+  const { instant, events } = await page.evaluate(() => ({
+    instant: window.oomscope[0].series.recording.header.instant.event,
+    events: window.oomscope[0].series.recording.events,
+  }));
+  for (const event of [0, instant, Math.floor(events / 3), events - 1]) {
+    const shown = json("show", oom, "--at", String(event), "--by", "category");
+    const got = await page.evaluate((at) => {
+      const { series } = window.oomscope[0];
+      const layers = new Float64Array(series.layerCount("category"));
+      series.layersAt(at, "category", layers);
+      const { categories } = series.recording.header;
+      return {
+        totals: series.totalsAt(at),
+        reserved: series.reservedAt(at),
+        active: series.activeAt(at),
+        layers: Object.fromEntries(categories.map((category, i) => [category.id, layers[i]])),
+      };
+    }, event);
+    assert.equal(got.active, shown.totals.active, `active at ${event}`);
+    assert.equal(got.totals.allocated, shown.totals.allocated);
+    assert.equal(got.totals.requested, shown.totals.requested);
+    assert.equal(got.reserved, shown.totals.reserved);
+    for (const row of shown.rows) assert.equal(got.layers[row.key], row.bytes, `${row.key} at ${event}`);
+  }
+});
+
+await check("the free space of the failed request is that of why --json", oomPage, async (page) => {
+  await page.getByRole("tab", { name: "Driver requests" }).click();
+  const row = page.locator("[role=tabpanel] tr.bad").last();
+  const exact = await row.locator("td.number").evaluateAll((cells) => cells.map((cell) => cell.title));
+  const number = (text) => Number(text.replace(/[, B]/g, ""));
+  assert.equal(number(exact[2]), oomWhy.numbers.request);
+  assert.equal(number(exact[3]), oomWhy.numbers.free.usable + oomWhy.numbers.free.oversize);
+  assert.equal(number(exact[4]), oomWhy.numbers.free.largest_usable);
+});
+
+await check("no zoom level hides or invents a peak", oomPage, async (page) => {
+  const wrong = await page.evaluate(async () => {
+    const { timeline, series } = window.oomscope[0];
+    const { events } = series.recording;
+    let state = 11;
+    const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+    for (const axis of ["events", "time"]) {
+      timeline.setAxis(axis);
+      for (let round = 0; round < 200; round++) {
+        const begin = Math.floor(random() * events);
+        const width = Math.max(1, Math.floor(random() ** 4 * events));
+        timeline.zoomToEvents(begin, Math.min(events, begin + width));
+        const [first, last] = timeline.eventsInView();
+        let most = 0;
+        for (let event = first; event < last; event++) most = Math.max(most, series.active[event]);
+        if (timeline.shownMost() !== most) return { axis, first, last, most, shown: timeline.shownMost() };
+      }
+    }
+    timeline.setAxis("events");
+    timeline.zoomToEvents(0, events);
+    return timeline.shownMost() === Math.max(...series.active) ? null : "whole";
+  });
+  assert.equal(wrong, null);
+});
+
+await check("mouse, keyboard and links", oomPage, async (page) => {
+  const plot = page.locator(".plot").first();
+  await plot.scrollIntoViewIfNeeded();
+  const box = await plot.boundingBox();
+  const moment = () => page.evaluate(() => window.oomscope[0].timeline.moment);
+  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+  const picked = await moment();
+  assert.ok((await page.evaluate(() => location.hash)).includes(`event=${picked}`));
+  await plot.focus();
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await moment(), picked + 1);
+  await page.keyboard.press("f");
+  assert.equal(await moment(), oomWhy.findings[0].instant.event);
+  await page.keyboard.press("+");
+  const [begin, end] = await page.evaluate(() => window.oomscope[0].timeline.eventsInView());
+  assert.ok(end - begin < (await page.evaluate(() => window.oomscope[0].series.recording.events)));
+  await page.mouse.move(box.x + 200, box.y + 100);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 500, box.y + 120, { steps: 4 });
+  await page.mouse.up();
+  await page.getByRole("button", { name: "Show all" }).click();
+  for (const name of ["Segments", "Driver requests", "Largest blocks", "Call tree"]) {
+    await page.getByRole("tab", { name }).click();
+    await picture(page, `tab-${name.replace(" ", "-").toLowerCase()}`);
+  }
+  await page.getByRole("button", { name: "line of code" }).click();
+  await page.getByLabel("Find in the tree").fill("forward");
+  await page.locator(".flame [tabindex='0']").focus();
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-level")), "2");
+  await page.evaluate(() => (location.hash = "#event=42&by=category&axis=time"));
+  await page.waitForFunction(() => window.oomscope[0].timeline.moment === 42);
+  assert.equal(await page.evaluate(() => window.oomscope[0].timeline.axis), "time");
+});
+
+await check("dark, and on a phone", oomPage, async (page) => {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= 390, `nothing is wider than the phone (${wide})`);
+  await picture(page, "phone-dark");
+}, { viewport: { width: 390, height: 844 }, colorScheme: "dark" });
+
+const healthy = join(data, "causes/none_vit.pickle.zst");
+await check("a recording in which nothing failed", report("healthy", [healthy]), (page) => picture(page, "healthy"));
+await check("the ranks of a job", report("ranks", [join(data, "ranks/copy_on_rank0")]), async (page) => {
+  assert.equal(await page.locator("figure.rank").count(), 4);
+  await picture(page, "ranks");
+});
+await check("two recordings", report("two", [oom, healthy]), async (page) => {
+  assert.equal(await page.locator(".timeline").count(), 2);
+  await picture(page, "two");
+});
+await check("a log alone", report("log", ["CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 24.00 GiB of which 1.00 GiB is free."]), async (page) => {
+  assert.ok((await page.innerText("h1")).length > 10);
+  await picture(page, "log");
+});
+await check("Chinese", report("zh", [oom], "zh"), async (page) => {
+  assert.equal(await page.getAttribute("html", "lang"), "zh");
+});
+
+await browser.close();
+rmSync(folder, { recursive: true });
+console.log(failed === 0 ? "all good" : `${failed} failed`);
+process.exit(failed === 0 ? 0 : 1);
