@@ -175,9 +175,10 @@ class profile:
         """Compares with the baseline of that name through `oomscope baseline`, and saves it if there is none yet;
         `path` is where peaks.json goes. 0: no regression, or saved; 1: worse; 127: no program."""
         self.save(path)
-        code, answer, errors = run_program("baseline", "compare", str(path), "--name", name, *arguments)
-        if code == 1 and "no baseline" in errors:
-            code, answer, errors = run_program("baseline", "save", str(path), "--name", name, *arguments)
+        words = (str(path), "--name", name, *arguments)
+        tried = run_program("baseline", "compare", *words, "--json")[1]
+        has_none = '"store-missing"' in tried or '"baseline-unknown"' in tried  # codes are the same in each language
+        code, answer, errors = run_program("baseline", "save" if has_none else "compare", *words)
         say((answer or errors).rstrip())
         return code
 
