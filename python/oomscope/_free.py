@@ -66,6 +66,7 @@ def free(*names: str) -> Freed:
     del tensors
     for name in names:
         scope.delete(name)
+    del scope  # it is no holder
     _clear(result, watched, "the stored traceback", _clear_traceback)
     _clear(result, watched, "the notebook's Out and _", _clear_notebook)
     cycle = _describe_cycle(watched)
