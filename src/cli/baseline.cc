@@ -22,11 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error bad_usage(std::string what, std::string where) {
+Error bad_usage(std::string what, std::string where, Values values = {}) {
   return Error{.code = "bad-usage",
                .what = std::move(what),
                .where = std::move(where),
-               .hint = "oomscope baseline compare peaks.json"};
+               .hint = "oomscope baseline compare peaks.json",
+               .values = std::move(values)};
 }
 
 Result<Done> read_percent(const std::string& text, double& percent) {
@@ -37,27 +38,27 @@ Result<Done> read_percent(const std::string& text, double& percent) {
   if (read.ec == std::errc{} && read.ptr == number.data() + number.size() && percent >= 0 && percent <= 1000) {
     return Done{};
   }
-  return bad_usage("\"" + printable(text) + "\" is no per cent from 0 to 1000", "--tolerance");
+  return bad_usage("error.no-percent", "--tolerance", {{"text", printable(text)}});
 }
 
 Result<Done> finish(const RawOptions& raw, Options& options) {
   BaselineArguments& baseline = options.baseline;
   const std::vector<std::string>& words = raw.evidence;
-  if (words.empty()) return bad_usage("says neither save, list nor compare", "baseline");
+  if (words.empty()) return bad_usage("error.baseline-verb", "baseline");
   OOM_TRY(const size_t action, read_choice("baseline", words[0], {"save", "list", "compare"}));
   constexpr std::array<BaselineAction, 3> kActions = {BaselineAction::save, BaselineAction::list,
                                                       BaselineAction::compare};
   baseline.action = kActions[action];
   const size_t files = baseline.action == BaselineAction::list ? 0 : 1;
-  if (words.size() - 1 < files) return bad_usage("the file of peaks is missing", "baseline " + words[0]);
-  if (words.size() - 1 > files) return bad_usage("takes " + std::string(files == 0 ? "no file" : "one file"), words[0]);
+  if (words.size() - 1 < files) return bad_usage("error.peaks-missing", "baseline " + words[0]);
+  if (words.size() - 1 > files) return bad_usage(files == 0 ? "error.takes-no-file" : "error.takes-one-file", words[0]);
   if (files == 1) baseline.path = words[1];
   baseline.name = raw.name;
   baseline.project = raw.project;
   baseline.store = raw.store;
   baseline.junit = raw.junit;
   if (!raw.junit.empty() && baseline.action != BaselineAction::compare) {
-    return bad_usage("--junit is of compare", "baseline " + words[0]);
+    return bad_usage("error.junit-of-compare", "baseline " + words[0]);
   }
   OOM_TRY([[maybe_unused]] const Done percent, read_percent(raw.tolerance, baseline.tolerance_percent));
   return read_language(raw.language, baseline.language);
@@ -87,10 +88,7 @@ Result<std::string> store_path(const BaselineArguments& arguments) {
   if (data.empty()) {
     const std::string home = environment_text("HOME");
     if (home.empty()) {
-      return Error{.code = "store-missing",
-                   .what = "there is no HOME to keep baselines in",
-                   .where = "baseline",
-                   .hint = "name a file: --store FILE"};
+      return Error{.code = "store-missing", .what = "error.no-home", .where = "baseline", .hint = "error.no-home.hint"};
     }
     data = home + "/.local/share";
   }
@@ -172,7 +170,7 @@ Result<Done> write_file(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (file) return Done{};
-  return Error{.code = "output-not-written", .what = "cannot be written", .where = path, .hint = ""};
+  return Error{.code = "output-not-written", .what = "error.unwritable", .where = path, .hint = ""};
 }
 
 Result<int> compare(const BaselineArguments& arguments, const std::string& project, Output& output) {
@@ -186,9 +184,10 @@ Result<int> compare(const BaselineArguments& arguments, const std::string& proje
       std::find_if(all.begin(), all.end(), [&](const StoredBaseline& each) { return each.name == name; });
   if (found == all.end()) {
     return Error{.code = "baseline-unknown",
-                 .what = "no baseline of this project is called \"" + name + "\"",
+                 .what = "error.baseline-unknown",
                  .where = path,
-                 .hint = "oomscope baseline list, or save it first: oomscope baseline save " + arguments.path};
+                 .hint = "error.baseline-unknown.hint",
+                 .values = {{"name", name}, {"path", arguments.path}}};
   }
   OOM_TRY(const BaselineEntry baseline, entry_of(std::move(*found)));
   const PeaksComparison comparison = compare_peaks(baseline.peaks, now, {.percent = arguments.tolerance_percent});

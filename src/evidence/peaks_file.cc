@@ -13,11 +13,13 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kLargestFileBytes = size_t{64} << 20;  // a hundred thousand steps
 constexpr size_t kMostPhases = 1000;                    // beyond: left out
 
-Error incomplete(const std::string& what, const std::string& name) {
+// `what` is "error.peaks.WHAT".
+Error incomplete(std::string_view what, const std::string& name, Values values = {}) {
   return Error{.code = "peaks-incomplete",
-               .what = what,
+               .what = "error.peaks." + std::string(what),
                .where = name,
-               .hint = "oomscope.profile(...).save(\"peaks.json\") writes such a file; see docs/formats/peaks.md"};
+               .hint = "error.peaks.hint",
+               .values = std::move(values)};
 }
 
 // A size: an integer that is not negative.
@@ -59,13 +61,13 @@ void take_most(const PhasePeak& peak, Peaks& peaks) {
 
 Result<Done> read_steps(const Json& file, const std::string& name, Peaks& peaks) {
   const auto steps = file.find("steps");
-  if (steps == file.end() || !steps->is_array()) return incomplete("has no list \"steps\"", name);
+  if (steps == file.end() || !steps->is_array()) return incomplete("no-steps", name);
   for (const Json& step : *steps) {
     const auto phases = step.is_object() ? step.find("phases") : step.end();
     if (phases == step.end() || !phases->is_object()) continue;
     for (const auto& [phase, value] : phases->items()) {
       PhasePeak peak{.name = phase};
-      if (!read_peak(value, peak)) return incomplete("a phase has no sizes: " + phase, name);
+      if (!read_peak(value, peak)) return incomplete("no-sizes-of-phase", name, {{"phase", phase}});
       take_most(peak, peaks);
     }
   }
@@ -87,29 +89,26 @@ std::string command_of(const Json& file) {
 Result<std::string> read_small_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.is_open() ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0) return Error{.code = "file-unreadable", .what = "cannot be read", .where = path, .hint = ""};
+  if (size < 0) return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = ""};
   if (static_cast<size_t>(size) > kLargestFileBytes) {
-    return Error{.code = "file-too-large", .what = "is larger than 64 MiB", .where = path, .hint = ""};
+    return Error{.code = "file-too-large", .what = "error.larger-than-64-mib", .where = path, .hint = ""};
   }
   file.seekg(0);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) return Error{.code = "file-unreadable", .what = "cannot be read", .where = path, .hint = ""};
+  if (file.bad()) return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = ""};
   return text;
 }
 
 Result<Peaks> read_peaks(std::string_view text, const std::string& name) {
   const Json file = Json::parse(text, nullptr, false);
   if (!file.is_object()) {
-    return Error{.code = "peaks-not-json",
-                 .what = "is not a JSON object",
-                 .where = name,
-                 .hint = "oomscope.profile(...).save(\"peaks.json\") writes such a file"};
+    return Error{.code = "peaks-not-json", .what = "error.stats-not-json", .where = name, .hint = "error.peaks.hint"};
   }
   Peaks peaks{.name = "", .command = command_of(file), .environment = {}, .all = {.name = "all"}, .phases = {}};
   const auto run = file.find("name");
   if (run != file.end() && run->is_string()) peaks.name = run->get<std::string>();
   const auto peak = file.find("peak");
-  if (peak == file.end() || !read_peak(*peak, peaks.all)) return incomplete("has no sizes under \"peak\"", name);
+  if (peak == file.end() || !read_peak(*peak, peaks.all)) return incomplete("no-peak", name);
   OOM_TRY([[maybe_unused]] const Done steps, read_steps(file, name, peaks));
   add_environment(file, "versions", "", peaks);
   add_environment(file, "device", "card ", peaks);
