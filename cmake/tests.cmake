@@ -125,6 +125,7 @@ if(TARGET oomscope)
     get_filename_component(case ${folder} NAME)
     oomscope_script_test(golden.${case} golden tests/golden/run_golden.py --program $<TARGET_FILE:oomscope> ${case})
   endforeach()
+  oomscope_script_test(golden.in-chinese golden tests/golden/chinese_test.py --program $<TARGET_FILE:oomscope>)
   oomscope_script_test(check.docs check tools/check_docs.py --program $<TARGET_FILE:oomscope>)
 endif()
 

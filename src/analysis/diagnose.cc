@@ -53,9 +53,10 @@ class Diagnostician {
     find_instant();
     if (options_.card_bytes && *options_.card_bytes < held_bytes_) {
       return Error{.code = "gpu-too-small",
-                   .what = fmt::format("the recording shows at least {} on the card", format_bytes(held_bytes_)),
+                   .what = "error.gpu-too-small",
                    .where = "--gpu",
-                   .hint = "--gpu is the whole card; for a smaller limit: oomscope replay SNAPSHOT --cap SIZE"};
+                   .hint = "error.gpu-too-small.hint",
+                   .values = {{"bytes", format_bytes(held_bytes_)}}};
     }
     return std::move(out_);
   }

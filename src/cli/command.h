@@ -43,6 +43,11 @@ struct OptionSpec {
   std::variant<std::string RawOptions::*, bool RawOptions::*, std::vector<std::string> RawOptions::*> target;
 };
 
+// --lang, which every command that answers people takes.
+[[nodiscard]] inline OptionSpec language_option() {
+  return {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English", &RawOptions::language};
+}
+
 struct Command {
   std::string_view name;
   std::string_view summary;                // one line, for --help

@@ -32,8 +32,12 @@ Snapshot with_all_traces(Snapshot snapshot) {
 }
 
 Error at_its_name(Error error, const std::string& path) {
-  const size_t at = path == "-" ? error.where.find("/dev/stdin") : std::string::npos;
-  if (at != std::string::npos) error.where.replace(at, std::string_view("/dev/stdin").size(), "standard input");
+  if (path != "-") return error;
+  const auto name = [](std::string& text) {
+    if (text == "/dev/stdin") text = "error.standard-input";
+  };
+  name(error.where);
+  for (auto& value : error.values) name(value.second);
   return error;
 }
 
@@ -51,18 +55,20 @@ Result<std::vector<int32_t>> choose_devices(const Snapshot& snapshot, std::optio
   if (!wanted) return devices.empty() ? std::vector<int32_t>{0} : devices;
   if (std::find(devices.begin(), devices.end(), *wanted) != devices.end()) return std::vector<int32_t>{*wanted};
   return Error{.code = "device-unknown",
-               .what = "the snapshot has nothing of device " + std::to_string(*wanted),
+               .what = "error.device-unknown",
                .where = "--device",
-               .hint = devices.empty() ? "it has nothing of any device" : "it has: " + list_of(devices)};
+               .hint = devices.empty() ? "error.device-unknown.none" : "error.device-unknown.hint",
+               .values = {{"device", std::to_string(*wanted)}, {"devices", list_of(devices)}}};
 }
 
 Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wanted) {
   OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, wanted));
   if (devices.size() == 1) return devices.front();
   return Error{.code = "device-ambiguous",
-               .what = "the snapshot holds several devices: " + list_of(devices),
+               .what = "error.device-ambiguous",
                .where = "--device",
-               .hint = "choose one: --device " + std::to_string(devices.front())};
+               .hint = "error.device-ambiguous.hint",
+               .values = {{"devices", list_of(devices)}, {"device", std::to_string(devices.front())}}};
 }
 
 Result<LoadedRecording> load_recording(const SnapshotArguments& arguments) {
@@ -94,9 +100,10 @@ Result<std::optional<RuleSet>> choose_rules(const std::string& name) {
   }
   const std::string_view near = did_you_mean(name, names);
   return Error{.code = "bad-usage",
-               .what = "no rule set is called \"" + name + "\"",
+               .what = "error.rules-unknown",
                .where = "--rules",
-               .hint = (near.empty() ? "" : "did you mean " + std::string(near) + "? ") + "They are: " + list};
+               .hint = near.empty() ? "error.they-are" : "error.near-of",
+               .values = {{"name", name}, {"near", std::string(near)}, {"list", list}}};
 }
 
 void add_caveats(const Caveats& from, Caveats& to) {

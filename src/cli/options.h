@@ -25,6 +25,7 @@ struct SnapshotArguments {
   std::string path;           // "-" is standard input
   std::optional<int> device;  // --device N
   std::string rules;          // --rules NAME; empty: found by trying
+  Language language = Language::english;
 };
 
 struct WhyArguments {
@@ -50,6 +51,7 @@ struct ShowArguments {
 struct VerifyArguments {
   SnapshotArguments snapshot;
   std::optional<int64_t> cap_bytes;  // else inferred
+  std::optional<std::string> conf;   // absent: the recorded settings
   std::string stats_path;            // memory_stats as JSON, or empty
 };
 

@@ -144,10 +144,16 @@ constexpr std::array<std::string_view, 16> kLikelySettings = {"max_split_size_mb
                                                               "roundup_power2_divisions:2",
                                                               "garbage_collection_threshold:0.6,max_split_size_mb:128"};
 
-// The settings at the time of the dump; where the file has none (before torch 2.4, or it was cut), `guess` and what the
-// events betray.
-AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const RuleSet& rules, std::string_view guess,
-                              Caveats& caveats) {
+// What the user told; else the settings at the time of the dump; where the file has none (before torch 2.4, or it was
+// cut), `guess` and what the events betray.
+AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const std::optional<std::string>& told,
+                              const RuleSet& rules, std::string_view guess, Caveats& caveats) {
+  if (told) {
+    Result<ParsedSettings> parsed = parse_allocator_settings(*told, rules.parser);
+    if (!parsed) return {};
+    caveats.insert(caveats.end(), parsed->warnings.begin(), parsed->warnings.end());
+    return parsed->settings;
+  }
   if (snapshot.settings) {
     ParsedSettings parsed = from_recorded(*snapshot.settings, rules.parser);
     caveats.insert(caveats.end(), parsed.warnings.begin(), parsed.warnings.end());
@@ -220,7 +226,7 @@ class Verifier {
 
   // Differences, and the file does not tell the settings: perhaps they were not the defaults.
   Attempt with_likely_settings(Attempt tried) {
-    if (tried.v->exact() || snapshot_.settings) return tried;
+    if (tried.v->exact() || snapshot_.settings || options_.conf) return tried;
     tried = with_final_blocks(std::move(tried));
     std::string_view chosen;
     // The rules that get furthest without the right settings need not be the right ones.
@@ -326,7 +332,7 @@ class Verifier {
   Attempt try_with(const RuleSet& rules, const std::vector<PoolSpan>& pools,
                    const std::shared_ptr<const Trace>& corrected) {
     Caveats caveats;
-    const AllocatorSettings settings = settings_of(snapshot_, device_, rules, guess_, caveats);
+    const AllocatorSettings settings = settings_of(snapshot_, device_, options_.conf, rules, guess_, caveats);
     Attempt attempt;
     attempt.v = std::make_unique<Verification>();
     Verification& v = *attempt.v;
@@ -347,6 +353,7 @@ class Verifier {
     v.refused_by_driver = attempt.pressure.driver_ooms;
     v.config.driver_refuses = attempt.pressure.driver_ooms > 0;
     find_limit(attempt);
+    reverse_polls(attempt);
     if (!v.replay->first_difference()) settle(attempt);
     return attempt;
   }
@@ -358,6 +365,26 @@ class Verifier {
     v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
     v.replay->run(kNoEvent, true);
     budget_ -= v.replay->position();
+  }
+
+  // A difference: perhaps completions in front of a release were read the wrong way, most likely the last of them.
+  void reverse_polls(Attempt& attempt) {
+    constexpr int kMostReversed = 1000;
+    constexpr size_t kLastOnes = 3;
+    std::vector<uint32_t>& reversed = attempt.v->config.reversed_polls;
+    bool went_further = true;
+    for (int i = 0; i < kMostReversed && went_further && attempt.v->replay->first_difference(); ++i) {
+      const int64_t before = reach(attempt);
+      const std::vector<uint32_t> guesses = attempt.v->replay->guessed_polls();
+      went_further = false;
+      for (size_t back = 1; back <= std::min(kLastOnes, guesses.size()) && !went_further && budget_ > 0; ++back) {
+        reversed.push_back(guesses[guesses.size() - back]);
+        replay(attempt, attempt.v->config.limit_bytes);
+        went_further = reach(attempt) > before;
+        if (!went_further) reversed.pop_back();
+      }
+      if (!went_further && !guesses.empty()) replay(attempt, attempt.v->config.limit_bytes);
+    }
   }
 
   void find_limit(Attempt& attempt) {
@@ -425,12 +452,13 @@ class Verifier {
     }
     v.final_state_checked = snapshot_.complete;
     if (!v.final_state_checked) return;
-    const std::string text = compare_final_state(snapshot_, device_, v.replay->allocator());
-    v.final_state_equal = text.empty();
-    if (!text.empty()) {
-      v.caveats.push_back(
-          Caveat{.code = "final-state-differs", .values = {{"difference", text}}, .source = CaveatSource::model});
-    }
+    const std::optional<StateDifference> difference = compare_final_state(snapshot_, device_, v.replay->allocator());
+    v.final_state_equal = !difference;
+    if (!difference) return;
+    Values values = difference->values;
+    values.emplace_back("difference", difference->what);
+    v.caveats.push_back(
+        Caveat{.code = "final-state-differs", .values = std::move(values), .source = CaveatSource::model});
   }
 
   [[nodiscard]] std::optional<LimitRange> limit_range(const Attempt& attempt) const {

@@ -12,7 +12,10 @@
 namespace oomscope::api {
 namespace {
 
-Status status_of(const Error& error) { return Status{error.code, error.what, error.where, error.hint}; }
+Status status_of(const Error& error) {
+  const SaidError said = say(error, Language::english);
+  return Status{error.code, said.what, said.where, said.hint};
+}
 
 // As the command line has it: of several devices the one that failed, else the fullest.
 Result<int32_t> device_to_explain_of(const Snapshot& snapshot, int wanted, Caveats& caveats) {
@@ -31,9 +34,9 @@ Result<int32_t> device_of(const Snapshot& snapshot, int wanted) {
   if (wanted >= 0 && static_cast<size_t>(wanted) < snapshot.traces.size()) return static_cast<int32_t>(wanted);
   if (wanted < 0 && devices.size() == 1 && static_cast<size_t>(devices[0]) < snapshot.traces.size()) return devices[0];
   return Error{.code = "device-ambiguous",
-               .what = "the snapshot does not have exactly one device with events",
+               .what = "error.not-one-device",
                .where = "device",
-               .hint = "name one"};
+               .hint = "error.not-one-device.hint"};
 }
 
 }  // namespace

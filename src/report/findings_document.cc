@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/bytes_text.h"
+#include "report/pasted_lines.h"
 
 namespace oomscope {
 namespace {
@@ -58,15 +59,10 @@ std::string effect_text(const Predicted& predicted, Language language) {
 }
 
 // The first of its snippets, line by line; --json has all.
-std::vector<std::string> pasted_lines(const Change& change) {
-  std::vector<std::string> lines;
-  if (change.commands.empty()) return lines;
-  std::string_view rest = change.commands.front();
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    lines.push_back("  " + std::string(rest.substr(0, end)));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+std::vector<std::string> shown_commands(const Change& change, Language language) {
+  std::vector<std::string> lines =
+      change.commands.empty() ? std::vector<std::string>{} : pasted_lines(change.commands.front(), language);
+  for (std::string& line : lines) line.insert(0, "  ");
   return lines;
 }
 
@@ -83,7 +79,7 @@ void add_changes(const Finding& finding, size_t most, Language language, std::ve
     std::string text = say(numbered, language);
     if (change.predicted) text += effect_text(*change.predicted, language);
     sections.push_back(joined({.text = std::move(text), .indent_columns = 2}));
-    if (std::vector<std::string> lines = pasted_lines(change); !lines.empty()) {
+    if (std::vector<std::string> lines = shown_commands(change, language); !lines.empty()) {
       sections.push_back(
           Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}, .joined = true});
     }

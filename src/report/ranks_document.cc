@@ -333,7 +333,8 @@ Json rank_json(const RanksReport& report, size_t index) {
                {"file", rank.path},
                {"error", nullptr}};
   if (rank.error) {
-    json["error"] = {{"code", rank.error->code}, {"what", rank.error->what}, {"where", rank.error->where}};
+    const SaidError said = say(*rank.error, Language::english);
+    json["error"] = {{"code", rank.error->code}, {"what", said.what}, {"where", said.where}};
     return json;
   }
   const RankFacts& facts = rank.facts;
@@ -427,6 +428,9 @@ nlohmann::ordered_json ranks_payload(const RanksReport& report, nlohmann::ordere
   for (const Outlier& outlier : comparison.outliers) payload["outliers"].push_back(outlier_json(report, outlier));
   payload["ranks"] = Json::array();
   for (size_t i = 0; i < report.ranks.size(); ++i) payload["ranks"].push_back(rank_json(report, i));
+  // The verdict is that of the rank which is explained.
+  for (const char* key : {"kind", "also", "confidence", "phase", "numbers", "balance", "findings"})
+    payload[key] = explained.contains(key) ? explained[key] : Json(nullptr);
   payload["explained"] = nullptr;
   if (comparison.chosen) {
     payload["explained"] = reference(report, *comparison.chosen);

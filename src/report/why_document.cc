@@ -196,12 +196,6 @@ Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Langu
   return Section{.body = table, .joined = false};
 }
 
-std::string proof_name(const std::string& proof, Language language) {
-  if (proof == kDefaultsProof) return why_word("defaults", language);
-  if (proof == kPackingProof || proof == kFloorProof) return why_word("bound-" + proof, language);
-  return proof;
-}
-
 Section verdict_section(const Changes& changes, Language language) {
   Table table{.title = why_word("failed-requests", language),
               .columns = {{.header = why_word("column-event", language), .align = Align::right},
@@ -347,6 +341,12 @@ void add_details(const Diagnosis& diagnosis, const std::vector<Finding>& finding
 }
 
 }  // namespace
+
+std::string proof_name(const std::string& proof, Language language) {
+  if (proof == kDefaultsProof) return why_word("defaults", language);
+  if (proof == kPackingProof || proof == kFloorProof) return why_word("bound-" + proof, language);
+  return proof;
+}
 
 std::string proof_text(const Verification& verification, const std::vector<RuleSet>& rules, Language language) {
   const size_t events = verification.timeline.trace().size_events();

@@ -37,8 +37,9 @@ std::vector<Finding> find_findings(const CaseFacts& facts) {
       findings.push_back(std::move(finding));
     }
   }
-  // Nothing explains a failure by holding nothing.
-  std::erase_if(findings, [](const Finding& finding) { return finding.instant.failed && finding.bytes == 0; });
+  // Of a recording, nothing explains a failure by holding nothing; a log may print "0GB" for what it tried.
+  if (facts.run != nullptr)
+    std::erase_if(findings, [](const Finding& finding) { return finding.instant.failed && finding.bytes == 0; });
   const std::vector<Finding> all = findings;
   std::erase_if(findings, [&](const Finding& finding) { return is_explained(finding, all); });
   for (Finding& finding : findings) {
