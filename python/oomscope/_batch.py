@@ -123,8 +123,8 @@ class _State:
         if self._numpy is not None:
             sys.modules["numpy"].random.set_state(self._numpy)
         torch.set_rng_state(cpu)
-        gc.collect()
         if _torch.cuda_is_on():
+            gc.collect()
             if cuda is not None:
                 torch.cuda.set_rng_state_all(cuda)
             torch.cuda.synchronize()

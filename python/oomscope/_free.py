@@ -12,6 +12,7 @@ import threading
 import traceback
 import types
 import weakref
+from collections import deque
 from typing import Any, Iterator
 
 from . import _torch
@@ -90,6 +91,7 @@ class _Scope:
         return self._names[name] if name in self._names else self._frame.f_globals[name]
 
     def delete(self, name: str) -> None:
+        self._names = self._frame.f_locals  # looked at anew: before 3.13 one look allows one way back
         if not self._is_function or name not in self._names:
             (self._names if name in self._names else self._frame.f_globals).pop(name)
             return
@@ -106,9 +108,9 @@ def _tensors_of(roots: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Tensors reachable through containers, attributes, modules and optimizers, each once, with a name."""
     torch = _torch.torch_module()
     seen: set[int] = set()
-    queue = list(roots.items())
+    queue = deque(roots.items())  # breadth first: the shortest name of each
     while queue:
-        name, value = queue.pop()
+        name, value = queue.popleft()
         if id(value) in seen or isinstance(value, (str, bytes, int, float, type, types.ModuleType, types.FunctionType)):
             continue
         seen.add(id(value))
@@ -351,6 +353,8 @@ def _step_text(parent: Any, child: Any) -> str:
 
 
 def _short(key: Any) -> str:
+    if not isinstance(key, (str, int, float, tuple, type(None))):
+        return type(key).__name__  # the text of a tensor is its content
     text = repr(key)
     return text if len(text) <= 40 else text[:37] + "..."
 

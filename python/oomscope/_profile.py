@@ -175,9 +175,10 @@ class profile:
         """Compares with the baseline of that name through `oomscope baseline`, and saves it if there is none yet;
         `path` is where peaks.json goes. 0: no regression, or saved; 1: worse; 127: no program."""
         self.save(path)
-        code, answer, errors = run_program("baseline", "compare", str(path), "--name", name, *arguments)
-        if code == 1 and "no baseline" in errors:
-            code, answer, errors = run_program("baseline", "save", str(path), "--name", name, *arguments)
+        words = (str(path), "--name", name, *arguments)
+        tried = run_program("baseline", "compare", *words, "--json")[1]
+        has_none = '"store-missing"' in tried or '"baseline-unknown"' in tried  # codes are the same in each language
+        code, answer, errors = run_program("baseline", "save" if has_none else "compare", *words)
         say((answer or errors).rstrip())
         return code
 
@@ -190,7 +191,9 @@ class profile:
         lines = ["  ".join(cell.ljust(width) if i < 2 else cell.rjust(width)
                            for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
         for each in self.modules[:5]:
-            lines.append(f"{each['name']} keeps {_torch.format_bytes(each['kept_bytes'])} of {each['largest']}")
+            shape, dtype = each["largest"] or ([], "")
+            lines.append(f"{each['name']} keeps {_torch.format_bytes(each['kept_bytes'])}, the largest of it "
+                         f"({', '.join(map(str, shape))}) {dtype}")
         return f"{self.name}: peaks of {len(self.steps)} step(s)\n" + "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -31,6 +31,15 @@ def test_a_name_nobody_else_holds_is_freed():
     assert locals().get("model") is None
 
 
+def test_several_names_that_refer_to_each_other():
+    model = torch.nn.Linear(512, 512)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(1, 512)).sum().backward()
+    optimizer.step()
+    result = oomscope.free("model", "optimizer")
+    assert result.freed >= 4 * 4 * (512 * 512 + 512) and not result.remaining
+
+
 def test_a_missing_name_is_an_error_before_anything_is_deleted():
     tensor = made()
     with pytest.raises(NameError, match="nothing_of_this_name"):

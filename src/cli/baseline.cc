@@ -38,27 +38,28 @@ Result<Done> read_percent(const std::string& text, double& percent) {
   if (read.ec == std::errc{} && read.ptr == number.data() + number.size() && percent >= 0 && percent <= 1000) {
     return Done{};
   }
-  return bad_usage("error.no-percent", "--tolerance", {{"text", printable(text)}});
+  return bad_usage("error.baseline.percent", "--tolerance", {{"text", text}});
 }
 
 Result<Done> finish(const RawOptions& raw, Options& options) {
   BaselineArguments& baseline = options.baseline;
   const std::vector<std::string>& words = raw.evidence;
-  if (words.empty()) return bad_usage("error.baseline-verb", "baseline");
+  if (words.empty()) return bad_usage("error.baseline.no-action", "baseline");
   OOM_TRY(const size_t action, read_choice("baseline", words[0], {"save", "list", "compare"}));
   constexpr std::array<BaselineAction, 3> kActions = {BaselineAction::save, BaselineAction::list,
                                                       BaselineAction::compare};
   baseline.action = kActions[action];
   const size_t files = baseline.action == BaselineAction::list ? 0 : 1;
-  if (words.size() - 1 < files) return bad_usage("error.peaks-missing", "baseline " + words[0]);
-  if (words.size() - 1 > files) return bad_usage(files == 0 ? "error.takes-no-file" : "error.takes-one-file", words[0]);
+  if (words.size() - 1 < files) return bad_usage("error.baseline.no-file", "baseline " + words[0]);
+  if (words.size() - 1 > files)
+    return bad_usage(files == 0 ? "error.baseline.takes-none" : "error.baseline.takes-one", words[0]);
   if (files == 1) baseline.path = words[1];
   baseline.name = raw.name;
   baseline.project = raw.project;
   baseline.store = raw.store;
   baseline.junit = raw.junit;
   if (!raw.junit.empty() && baseline.action != BaselineAction::compare) {
-    return bad_usage("error.junit-of-compare", "baseline " + words[0]);
+    return bad_usage("error.baseline.junit", "baseline " + words[0]);
   }
   OOM_TRY([[maybe_unused]] const Done percent, read_percent(raw.tolerance, baseline.tolerance_percent));
   return read_language(raw.language, baseline.language);
@@ -88,7 +89,10 @@ Result<std::string> store_path(const BaselineArguments& arguments) {
   if (data.empty()) {
     const std::string home = environment_text("HOME");
     if (home.empty()) {
-      return Error{.code = "store-missing", .what = "error.no-home", .where = "baseline", .hint = "error.no-home.hint"};
+      return Error{.code = "store-missing",
+                   .what = "error.baseline.no-home",
+                   .where = "baseline",
+                   .hint = "error.baseline.no-home.hint"};
     }
     data = home + "/.local/share";
   }
@@ -170,7 +174,7 @@ Result<Done> write_file(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (file) return Done{};
-  return Error{.code = "output-not-written", .what = "error.unwritable", .where = path, .hint = ""};
+  return Error{.code = "output-not-written", .what = "error.baseline.unwritable", .where = path, .hint = ""};
 }
 
 Result<int> compare(const BaselineArguments& arguments, const std::string& project, Output& output) {

@@ -47,9 +47,9 @@ std::string text_at(sqlite3_stmt* statement, int column) {
 
 void BaselineStore::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
 
-Error BaselineStore::error(const char* doing) const {
+Error BaselineStore::error(const char* what) const {
   return Error{.code = "store-unreadable",
-               .what = std::string("error.store.") + doing,
+               .what = what,
                .where = path_,
                .hint = "error.store.hint",
                .values = {{"reason", sqlite3_errmsg(database_.get())}}};
@@ -70,26 +70,26 @@ Result<BaselineStore> BaselineStore::open(const std::string& path, bool may_crea
   const int opened = sqlite3_open_v2(path.c_str(), &database, flags, nullptr);
   BaselineStore store(database);
   store.path_ = path;
-  if (opened != SQLITE_OK) return store.error("opened");
+  if (opened != SQLITE_OK) return store.error("error.store.cannot-open");
   sqlite3_busy_timeout(database, kWaitMs);
-  if (sqlite3_exec(database, kTable, nullptr, nullptr, nullptr) != SQLITE_OK) return store.error("no-store");
+  if (sqlite3_exec(database, kTable, nullptr, nullptr, nullptr) != SQLITE_OK) return store.error("error.store.none");
   return store;
 }
 
 Result<Done> BaselineStore::save(const StoredBaseline& baseline) {
   const Statement statement = prepare(database_.get(), kInsert);
-  if (statement == nullptr) return error("written");
+  if (statement == nullptr) return error("error.store.cannot-write");
   const bool bound = bind(statement.get(), 1, baseline.project) && bind(statement.get(), 2, baseline.name) &&
                      bind(statement.get(), 3, baseline.configuration) &&
                      sqlite3_bind_int64(statement.get(), 4, baseline.saved_at_s) == SQLITE_OK &&
                      bind(statement.get(), 5, baseline.peaks_json);
-  if (!bound || sqlite3_step(statement.get()) != SQLITE_DONE) return error("written");
+  if (!bound || sqlite3_step(statement.get()) != SQLITE_DONE) return error("error.store.cannot-write");
   return Done{};
 }
 
 Result<std::vector<StoredBaseline>> BaselineStore::list(const std::string& project) {
   const Statement statement = prepare(database_.get(), kList);
-  if (statement == nullptr || !bind(statement.get(), 1, project)) return error("read");
+  if (statement == nullptr || !bind(statement.get(), 1, project)) return error("error.store.cannot-read");
   std::vector<StoredBaseline> found;
   int state = SQLITE_ROW;
   while ((state = sqlite3_step(statement.get())) == SQLITE_ROW) {
@@ -99,7 +99,7 @@ Result<std::vector<StoredBaseline>> BaselineStore::list(const std::string& proje
                      .saved_at_s = sqlite3_column_int64(statement.get(), 3),
                      .peaks_json = text_at(statement.get(), 4)});
   }
-  if (state != SQLITE_DONE) return error("read");
+  if (state != SQLITE_DONE) return error("error.store.cannot-read");
   return found;
 }
 

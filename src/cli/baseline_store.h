@@ -38,7 +38,7 @@ class BaselineStore {
     void operator()(sqlite3* database) const;
   };
   explicit BaselineStore(sqlite3* database) : database_(database) {}
-  [[nodiscard]] Error error(const char* doing) const;
+  [[nodiscard]] Error error(const char* what) const;  // a key of src/words/
 
   std::unique_ptr<sqlite3, Close> database_;
   std::string path_;

@@ -13,13 +13,9 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kLargestFileBytes = size_t{64} << 20;  // a hundred thousand steps
 constexpr size_t kMostPhases = 1000;                    // beyond: left out
 
-// `what` is "error.peaks.WHAT".
-Error incomplete(std::string_view what, const std::string& name, Values values = {}) {
-  return Error{.code = "peaks-incomplete",
-               .what = "error.peaks." + std::string(what),
-               .where = name,
-               .hint = "error.peaks.hint",
-               .values = std::move(values)};
+Error incomplete(const char* what, const std::string& name, Values values = {}) {
+  return Error{
+      .code = "peaks-incomplete", .what = what, .where = name, .hint = "error.peaks.hint", .values = std::move(values)};
 }
 
 // A size: an integer that is not negative.
@@ -61,13 +57,13 @@ void take_most(const PhasePeak& peak, Peaks& peaks) {
 
 Result<Done> read_steps(const Json& file, const std::string& name, Peaks& peaks) {
   const auto steps = file.find("steps");
-  if (steps == file.end() || !steps->is_array()) return incomplete("no-steps", name);
+  if (steps == file.end() || !steps->is_array()) return incomplete("error.peaks.no-steps", name);
   for (const Json& step : *steps) {
     const auto phases = step.is_object() ? step.find("phases") : step.end();
     if (phases == step.end() || !phases->is_object()) continue;
     for (const auto& [phase, value] : phases->items()) {
       PhasePeak peak{.name = phase};
-      if (!read_peak(value, peak)) return incomplete("no-sizes-of-phase", name, {{"phase", phase}});
+      if (!read_peak(value, peak)) return incomplete("error.peaks.no-sizes", name, {{"phase", phase}});
       take_most(peak, peaks);
     }
   }
@@ -91,7 +87,7 @@ Result<std::string> read_small_file(const std::string& path) {
   const std::streamoff size = file.is_open() ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size < 0) return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = ""};
   if (static_cast<size_t>(size) > kLargestFileBytes) {
-    return Error{.code = "file-too-large", .what = "error.larger-than-64-mib", .where = path, .hint = ""};
+    return Error{.code = "file-too-large", .what = "error.file-too-large", .where = path, .hint = ""};
   }
   file.seekg(0);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -102,13 +98,13 @@ Result<std::string> read_small_file(const std::string& path) {
 Result<Peaks> read_peaks(std::string_view text, const std::string& name) {
   const Json file = Json::parse(text, nullptr, false);
   if (!file.is_object()) {
-    return Error{.code = "peaks-not-json", .what = "error.stats-not-json", .where = name, .hint = "error.peaks.hint"};
+    return Error{.code = "peaks-not-json", .what = "error.peaks-not-json", .where = name, .hint = "error.peaks.hint"};
   }
   Peaks peaks{.name = "", .command = command_of(file), .environment = {}, .all = {.name = "all"}, .phases = {}};
   const auto run = file.find("name");
   if (run != file.end() && run->is_string()) peaks.name = run->get<std::string>();
   const auto peak = file.find("peak");
-  if (peak == file.end() || !read_peak(*peak, peaks.all)) return incomplete("no-peak", name);
+  if (peak == file.end() || !read_peak(*peak, peaks.all)) return incomplete("error.peaks.no-peak", name);
   OOM_TRY([[maybe_unused]] const Done steps, read_steps(file, name, peaks));
   add_environment(file, "versions", "", peaks);
   add_environment(file, "device", "card ", peaks);

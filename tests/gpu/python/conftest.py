@@ -14,3 +14,7 @@ os.environ.setdefault("OOMSCOPE_PROGRAM", str(ROOT / "build/release/bin/oomscope
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     collect_ignore_glob = ["test_*.py"]
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: needs a CUDA card")
