@@ -111,7 +111,7 @@ def check_errors(root, code):
         for key in re.findall(r'"((?:error|difference|progress|verify)\.[a-z0-9.-]*[a-z0-9])"', text):
             if key not in words:
                 yield f"{path.relative_to(root)}: the key {key} is not in src/words/"
-        for sentence in re.findall(r'\.what = "([^"\n]* [^"\n]*)"', text):
+        for sentence in re.findall(r'Error\{[^{}]*?\.what = "([^"\n]* [^"\n]*)"', text):
             yield f"{path.relative_to(root)}: an error says \"{sentence}\" itself; make it a key of src/words/*/errors.json"
 
 

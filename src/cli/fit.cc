@@ -1,8 +1,6 @@
 // oomscope fit A B...: what a run at another batch, length or size would need, and the largest that fits.
 #include "plan/fit.h"
 
-#include <fmt/format.h>
-
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
@@ -22,24 +20,26 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   if (raw.has_conf) fit.conf = raw.conf;
   if (fit.recordings.empty() || fit.recordings.size() > kMostRecordings) {
     return Error{.code = "bad-usage",
-                 .what = fit.recordings.empty() ? "a recording is missing"
-                                                : fmt::format("more than {} recordings", kMostRecordings),
+                 .what = fit.recordings.empty() ? "error.recording-missing" : "error.too-many-recordings",
                  .where = "fit",
-                 .hint = "oomscope fit --help"};
+                 .hint = "oomscope fit --help",
+                 .values = {{"count", std::to_string(kMostRecordings)}}};
   }
   if (!raw.values.empty()) {
     OOM_TRY(fit.values, parse_values(raw.values));
     if (fit.values->size() != fit.recordings.size()) {
       return Error{.code = "bad-usage",
-                   .what = fmt::format("{} values for {} recordings", fit.values->size(), fit.recordings.size()),
+                   .what = "error.values-for-recordings",
                    .where = "--values",
-                   .hint = "one a recording, in their order: --values 1,2"};
+                   .hint = "error.values.hint",
+                   .values = {{"values", std::to_string(fit.values->size())},
+                              {"recordings", std::to_string(fit.recordings.size())}}};
     }
   }
   if (!raw.at.empty()) {
     OOM_TRY(const std::vector<int64_t> at, parse_values(raw.at));
     if (at.size() != 1) {
-      return Error{.code = "bad-usage", .what = "one value is expected", .where = "--at", .hint = "--at 32"};
+      return Error{.code = "bad-usage", .what = "error.one-value", .where = "--at", .hint = "--at 32"};
     }
     fit.at = at[0];
   }

@@ -76,7 +76,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   ReportArguments& report = options.report;
   if (raw.evidence.empty() || raw.output.empty()) {
     return Error{.code = "bad-usage",
-                 .what = raw.evidence.empty() ? "no evidence given" : "no file to write to",
+                 .what = raw.evidence.empty() ? "error.no-evidence" : "error.no-output",
                  .where = "report",
                  .hint = "oomscope report oom.pickle -o oom.html"};
   }
@@ -84,9 +84,10 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
     std::string endings;
     for (const Format& format : kFormats) endings += (endings.empty() ? "" : " ") + std::string(format.ending);
     return Error{.code = "bad-usage",
-                 .what = "the ending says what to write, and this one is unknown",
+                 .what = "error.unknown-ending",
                  .where = "-o " + raw.output,
-                 .hint = "endings: " + endings};
+                 .hint = "error.unknown-ending.hint",
+                 .values = {{"endings", endings}}};
   }
   report.output_path = raw.output;
   report.redact = raw.redact;
@@ -205,9 +206,9 @@ Result<Done> spare_evidence(const ReportArguments& arguments) {
     std::error_code unknown;
     if (!std::filesystem::equivalent(path, arguments.output_path, unknown)) continue;
     return Error{.code = "bad-usage",
-                 .what = "is the evidence, which must not be written over",
+                 .what = "error.is-the-evidence",
                  .where = "-o " + arguments.output_path,
-                 .hint = "name another file"};
+                 .hint = "error.is-the-evidence.hint"};
   }
   return Done{};
 }

@@ -5,8 +5,6 @@
 #include <map>
 #include <numeric>
 
-#include <fmt/format.h>
-
 #include "model/structure.h"
 #include "plan/values.h"
 
@@ -24,11 +22,14 @@ constexpr int64_t kSemaphoreBytes = 64 * 1024;
 // Less cannot move a peak.
 constexpr int64_t kTellingBytes = int64_t{1} << 20;
 
-Error differ(const std::string& what, const ScalingInput& a, const ScalingInput& b) {
+// `why` is "error.recordings-differ.WHY".
+Error differ(std::string_view why, const ScalingInput& a, const ScalingInput& b, Values values = {}) {
+  values.emplace_back("why", "error.recordings-differ." + std::string(why));
   return Error{.code = "recordings-differ",
-               .what = "the recordings are not of one program at two values: " + what,
-               .where = a.path + " and " + b.path,
-               .hint = "record the same script, steps and settings twice, and change the batch alone"};
+               .what = "error.recordings-differ",
+               .where = a.path + ", " + b.path,
+               .hint = "error.recordings-differ.hint",
+               .values = std::move(values)};
 }
 
 int64_t bytes_asked(const RequestLog& log) {
@@ -39,16 +40,14 @@ int64_t bytes_asked(const RequestLog& log) {
 Result<Done> check_recording(const ScalingInput& input, const RequestLog& log) {
   if (log.order.empty()) {
     return Error{.code = "no-history",
-                 .what = "the snapshot has no history, so there is nothing to scale",
+                 .what = "error.no-history-to-scale",
                  .where = input.path,
-                 .hint = "record with torch.cuda.memory._record_memory_history(stacks=\"python\")"};
+                 .hint = "error.no-history.hint"};
   }
   const bool died = !log.requests.failures.empty() && log.requests.failures.back().last;
   if (died) {
-    return Error{.code = "run-failed",
-                 .what = "the recording ends in a failed request, so what would have followed is unknown",
-                 .where = input.path,
-                 .hint = "oomscope why " + input.path};
+    return Error{
+        .code = "run-failed", .what = "error.run-failed", .where = input.path, .hint = "oomscope why " + input.path};
   }
   return Done{};
 }
@@ -58,7 +57,7 @@ Result<Done> check_parameters(const RequestLog& base, const RequestLog& other, c
                               const Structure& structure, const ScalingInput& a, const ScalingInput& b) {
   int64_t parameters = 0;
   int64_t differing = 0;
-  std::string first;
+  Values first;
   for (size_t i = 0; i < base.order.size(); ++i) {
     const Allocation& allocation = base.verification->timeline.allocations[base.order[i]];
     if (structure.traits(allocation.stack).role != StackRole::model || match.partner[i] == kNoMatch) continue;
@@ -66,10 +65,10 @@ Result<Done> check_parameters(const RequestLog& base, const RequestLog& other, c
     const int64_t size_a = base.requests.size[base.order[i]];
     const int64_t size_b = other.requests.size[other.order[match.partner[i]]];
     if (size_a == size_b) continue;
-    if (differing++ == 0) first = fmt::format("a weight has {} bytes in one and {} in the other", size_a, size_b);
+    if (differing++ == 0) first = {{"a", std::to_string(size_a)}, {"b", std::to_string(size_b)}};
   }
   if (static_cast<double>(differing) <= kMostOtherParameters * static_cast<double>(parameters) + 1) return Done{};
-  return differ("another model: " + first, a, b);
+  return differ("model", a, b, std::move(first));
 }
 
 Result<Done> check_match(const RequestLog& base, const RequestMatch& match, const ScalingInput& a,
@@ -79,13 +78,14 @@ Result<Done> check_match(const RequestLog& base, const RequestMatch& match, cons
       framed ? static_cast<double>(match.framed_unmatched) <= kMostUnmatched * static_cast<double>(match.framed)
              : static_cast<double>(match.matched) >= kLeastMatchedFrameless * static_cast<double>(base.order.size());
   if (alike) return Done{};
-  if (match.first.empty()) return differ("other requests in other order", a, b);
+  if (match.first.empty()) return differ("requests", a, b);
   const FirstDifference& first = match.first[0];
-  return differ(
-      fmt::format("the first difference is {}{} against {}{}", first.site_base,
-                  first.event_base == kNoEvent ? "" : fmt::format(", event {},", first.event_base), first.site_other,
-                  first.event_other == kNoEvent ? "" : fmt::format(", event {}", first.event_other)),
-      a, b);
+  const auto event_text = [](uint32_t event) { return event == kNoEvent ? "?" : std::to_string(event); };
+  return differ("first", a, b,
+                {{"site_a", first.site_base},
+                 {"event_a", event_text(first.event_base)},
+                 {"site_b", first.site_other},
+                 {"event_b", event_text(first.event_other)}});
 }
 
 Result<Done> check_settings(const ScalingInput& a, const ScalingInput& b) {
@@ -93,10 +93,10 @@ Result<Done> check_settings(const ScalingInput& a, const ScalingInput& b) {
           b.verification->timeline.snapshot->features.event_pool_id ||
       a.verification->timeline.snapshot->features.host_segments !=
           b.verification->timeline.snapshot->features.host_segments) {
-    return differ("they were written by different versions of PyTorch", a, b);
+    return differ("versions", a, b);
   }
   if (a.verification->config.settings == b.verification->config.settings) return Done{};
-  return differ("they were made under different allocator settings", a, b);
+  return differ("settings", a, b);
 }
 
 // Do most sizes follow the square of the quantity, as with the side of an image?

@@ -85,10 +85,10 @@ Result<FoundValues> find_values(const ValueQuestion& question) {
     const std::vector<int64_t>& values = *question.given;
     if (std::adjacent_find(values.begin(), values.end()) != values.end()) {
       return Error{.code = "values-wrong",
-                   .what = fmt::format("two recordings have the value {}; each needs its own",
-                                       *std::adjacent_find(values.begin(), values.end())),
+                   .what = "error.values-alike",
                    .where = "--values",
-                   .hint = "oomscope fit --help"};
+                   .hint = "oomscope fit --help",
+                   .values = {{"value", std::to_string(*std::adjacent_find(values.begin(), values.end()))}}};
     }
     return FoundValues{.values = values, .source = ValueSource::given};
   }
@@ -98,10 +98,9 @@ Result<FoundValues> find_values(const ValueQuestion& question) {
     return FoundValues{.values = *whole, .source = ValueSource::ratios};
   const bool same = std::all_of(question.growth.begin(), question.growth.end(), [](double g) { return g == 1; });
   return Error{.code = "values-unknown",
-               .what = same ? "the recordings are of one size, so there is nothing to scale from"
-                            : "the sizes do not tell at which values the recordings were made",
+               .what = same ? "error.values-of-one-size" : "error.values-unknown",
                .where = fmt::format("{}", fmt::join(question.paths, ", ")),
-               .hint = "say them: oomscope fit A B --values 1,2"};
+               .hint = "error.values-unknown.hint"};
 }
 
 Result<std::vector<int64_t>> parse_values(std::string_view text) {
@@ -114,9 +113,10 @@ Result<std::vector<int64_t>> parse_values(std::string_view text) {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc{} || end != word.data() + word.size() || value <= 0 || value > kMostValue) {
       return Error{.code = "bad-usage",
-                   .what = fmt::format("\"{}\" is no list of whole numbers above 0", text),
+                   .what = "error.no-values",
                    .where = "--values",
-                   .hint = "one a recording, in their order: --values 1,2"};
+                   .hint = "error.values.hint",
+                   .values = {{"text", std::string(text)}}};
     }
     values.push_back(value);
     if (comma == std::string_view::npos) return values;

@@ -24,9 +24,9 @@ Result<int32_t> device_to_explain_of(const Snapshot& snapshot, int wanted, Cavea
   std::erase_if(devices, [&](int32_t device) { return static_cast<size_t>(device) >= snapshot.traces.size(); });
   if (wanted < 0 && !devices.empty()) return device_to_explain(snapshot, devices, caveats);
   return Error{.code = "device-unknown",
-               .what = "the snapshot has nothing of that device",
+               .what = "error.device-unknown.that",
                .where = "device",
-               .hint = "leave it out: the device that failed is taken"};
+               .hint = "error.device-unknown.leave-out"};
 }
 
 Result<int32_t> device_of(const Snapshot& snapshot, int wanted) {

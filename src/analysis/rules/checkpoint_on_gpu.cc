@@ -26,12 +26,16 @@ std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
   int64_t bytes = 0;
   int64_t blocks = 0;
   StackId stack = StackId::none;
+  uint32_t read_at = kNoEvent;
   std::vector<RequestEdit> never;  // had it been read to the CPU
   for (uint32_t id : run.live_at_peak) {
     if (run.traits(id).role != StackRole::file_load) continue;
     const Allocation& allocation = run.timeline().allocations[id];
     bytes += allocation.requested;
     blocks += 1;
+    if (allocation.begin != kNoEvent && run.structure.span_at(allocation.begin).phase == Phase::resume) {
+      read_at = allocation.begin;
+    }
     stack = allocation.stack;
     never.push_back(RequestEdit{.allocation = id, .free_at = 0});
   }
@@ -50,6 +54,7 @@ std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
   add_site(finding, run, "read-from-file", stack, bytes, blocks);
   finding.drops_request = reading;
   if (reading) finding.instant.phase = Phase::resume;
+  if (!reading && read_at != kNoEvent) place_at(finding, run, read_at);
   add_changes(finding, run, bytes);
   finding.edits = std::move(never);
   return {finding};

@@ -101,9 +101,19 @@ void add_changes(Finding& finding, const RunFacts& facts, std::optional<int64_t>
   }
 }
 
+void place_at(Finding& finding, const RunFacts& facts, uint32_t event) {
+  const Span& span = facts.structure.span_at(event);
+  if (span.phase == finding.instant.phase) return;
+  if (facts.failed()) finding.failed_in = finding.instant;
+  finding.instant.failed = false;
+  finding.instant.phase = span.phase;
+  finding.instant.event = event;
+  if (finding.instant.step) finding.instant.step = span.step;
+}
+
 namespace {
 
-// The instant of a growth is where what is kept was made, by the last pass that left something.
+// Where the last pass that left something made the largest of it.
 void place_at_birth(Finding& finding, const RunFacts& facts, const Growth& growth) {
   const Pass& pass = facts.structure.passes[growth.last_pass];
   const Allocation* largest = nullptr;
@@ -111,14 +121,7 @@ void place_at_birth(Finding& finding, const RunFacts& facts, const Growth& growt
     const Allocation& allocation = facts.timeline().allocations[id];
     if (largest == nullptr || allocation.requested > largest->requested) largest = &allocation;
   }
-  if (largest == nullptr) return;
-  const Span& span = facts.structure.span_at(largest->begin);
-  if (span.phase == finding.instant.phase) return;
-  if (facts.failed()) finding.failed_in = finding.instant;
-  finding.instant.failed = false;
-  finding.instant.phase = span.phase;
-  finding.instant.event = largest->begin;
-  if (finding.instant.step) finding.instant.step = span.step;
+  if (largest != nullptr) place_at(finding, facts, largest->begin);
 }
 
 }  // namespace

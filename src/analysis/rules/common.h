@@ -35,6 +35,9 @@ void add_categories(Finding& finding, const RunFacts& facts);
 void add_changes(Finding& finding, const RunFacts& facts, std::optional<int64_t> saved_bytes = std::nullopt,
                  std::initializer_list<std::string_view> picks = {});
 
+// The instant of what is kept is where it was made: at `event`. Where the request failed goes to `failed_in`.
+void place_at(Finding& finding, const RunFacts& facts, uint32_t event);
+
 // What passes of one line left behind: claim, the pass that shows it, the largest of it. `each`: a pass's bytes.
 struct GrowthFinding {
   Finding finding;

@@ -103,10 +103,10 @@ std::vector<Finding> find_copy_of_weights(const CaseFacts& facts) {
   finding.because = because(by_frames ? "copied-by-frames" : "sizes-of-parameters");
   finding.drops_request = copying;
   if (!by_frames) finding.surer = surer("name-the-copy");
-  if (!run.failed() && first != nullptr) {
-    finding.instant.event = first->first_event;
-    finding.instant.phase = run.structure.span_at(first->first_event).phase;
-    finding.instant.step = run.structure.span_at(first->first_event).step;
+  if (!copying && first != nullptr) {
+    place_at(finding, run, first->first_event);
+    // What comes before a pass is taken for its data; these are weights.
+    if (finding.instant.phase == Phase::data_loading) finding.instant.phase = Phase::between_steps;
   }
   add_site(finding, run, "copied", stack, bytes, blocks);
   add_changes(finding, run, bytes);
