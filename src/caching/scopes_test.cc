@@ -417,7 +417,7 @@ TEST(HeldFree, CompletesThoseThatWerePutLastInThatOrder) {
     }
     if (way == Way::held_and_reordered) rig.allocator.hold_last(a);
     rig.allocator.empty_cache();
-    return rig.stats().inactive_split_bytes.all().allocated;
+    return rig.stats().inactive_split_bytes.all().allocated();
   };
   EXPECT_EQ(inactive_splits_made(Way::held_and_reordered), inactive_splits_made(Way::at_once));
   EXPECT_NE(inactive_splits_made(Way::held), inactive_splits_made(Way::at_once));

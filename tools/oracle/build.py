@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+NVML = "libnvidia-ml.so.1"
 CUDA = ("libcu", "libnv", "libnccl")  # ours even where the system has them
 
 
@@ -97,6 +98,15 @@ def link(out, soname, versions, linked):
     script.unlink()
 
 
+def nvml_names(libraries):
+    """The functions of NVML that torch looks up by name at run time."""
+    names = set()
+    for library in libraries:
+        if library.name == "libc10_cuda.so":
+            names |= {name.decode() for name in re.findall(rb"\0(nvml[A-Z]\w+)\0", library.read_bytes())}
+    return names
+
+
 def cuda_version(soname):
     """13000 of libcudart.so.13."""
     return int(re.search(r"\.so\.(\d+)", soname).group(1)) * 1000
@@ -121,6 +131,7 @@ def build(torch, out):
             names = sorted(wanted.get(soname, {soname}))
             link(out, soname, {name: undefined.get(name, set()) for name in names}, out / runtime)
     link(out, "libcuda.so.1", {"libcuda.so.1": set()}, out / runtime)  # its functions are in the runtime's library
+    link(out, NVML, {"NVML": nvml_names(libraries)}, out / runtime)
     fake.unlink()
     return missing
 

@@ -131,7 +131,7 @@ class Replay:
             if action in ("alloc", "oom"):
                 with torch.cuda.stream(self.stream(event["stream"])):
                     try:
-                        self.live[event["addr"]] = torch.empty(event["size"], dtype=torch.uint8, device="cuda")
+                        self.live[event.get("addr", -index)] = torch.empty(event["size"], dtype=torch.uint8, device="cuda")
                     except torch.cuda.OutOfMemoryError:
                         pass
             elif action == "free_requested":
@@ -142,7 +142,7 @@ class Replay:
 
 def sequences(events):
     allocations = [(event["addr"], event["size"]) for event in events if event["action"] == "alloc"]
-    driver = [(event["action"], event["addr"] if event["action"] != "oom" else 0, event["size"]) for event in events
+    driver = [(event["action"], event.get("addr", 0), event["size"]) for event in events
               if event["action"] in DRIVER]
     return allocations, driver
 

@@ -516,13 +516,14 @@ int cudaGetDriverEntryPoint(const char* name, void** out, unsigned long long, in
     const char* name;
     void* function;
   };
-#define ENTRY(f) {#f, reinterpret_cast<void*>(&f)}
+#define ENTRY(f) \
+  { #f, reinterpret_cast < void*>(&f) }
   static const Entry entries[] = {
-      ENTRY(cuInit),          ENTRY(cuGetErrorString),           ENTRY(cuCtxGetCurrent),
-      ENTRY(cuCtxSetCurrent), ENTRY(cuCtxFromGreenCtx),          ENTRY(cuDeviceGet),
-      ENTRY(cuMemCreate),     ENTRY(cuDeviceGetAttribute),       ENTRY(cuDevicePrimaryCtxGetState),
-      ENTRY(cuMemMap),        ENTRY(cuMemAddressFree),           ENTRY(cuMemGetAllocationGranularity),
-      ENTRY(cuMemUnmap),      ENTRY(cuMemAddressReserve),        ENTRY(cuMemRelease),
+      ENTRY(cuInit),          ENTRY(cuGetErrorString),     ENTRY(cuCtxGetCurrent),
+      ENTRY(cuCtxSetCurrent), ENTRY(cuCtxFromGreenCtx),    ENTRY(cuDeviceGet),
+      ENTRY(cuMemCreate),     ENTRY(cuDeviceGetAttribute), ENTRY(cuDevicePrimaryCtxGetState),
+      ENTRY(cuMemMap),        ENTRY(cuMemAddressFree),     ENTRY(cuMemGetAllocationGranularity),
+      ENTRY(cuMemUnmap),      ENTRY(cuMemAddressReserve),  ENTRY(cuMemRelease),
       ENTRY(cuMemSetAccess),
   };
 #undef ENTRY
