@@ -286,8 +286,7 @@ HEADERS = {
 PREFACE = """# How exact `fit` is
 
 Every prediction of `oomscope fit` for which there is a measurement. This page is written by
-`python3 tools/score_fit.py --program build/release/bin/oomscope --pairs --write docs/accuracy.md`; the test
-fidelity.fit_test holds the same thresholds.
+`make accuracy` (tools/score_fit.py --write); the test fidelity.fit_test holds the thresholds.
 
 Where the ground truth ends: one card (NVIDIA H200, 139.8 GiB), one driver, one PyTorch (2.11.0 with CUDA 13.0), mostly
 language models. On another card the scratch of very wide sums and of convolutions differs, on another driver the

@@ -16,7 +16,10 @@ namespace oomscope {
 namespace {
 
 constexpr size_t kConfirmed = 20;
-constexpr double kSlack = 1.1;       // how far above the cap an estimate may be that is still tried
+constexpr size_t kEnough = 3;    // sets that fit
+constexpr double kSlack = 1.06;  // how far above the cap an estimate may be that is still tried
+constexpr double kStep = 0.08;
+constexpr double kLeastSlack = 0.8;
 constexpr double kSureShare = 0.95;  // of the cap: an estimate below it is taken to fit
 constexpr size_t kGroups = static_cast<size_t>(MeasureGroup::mode) + 1;
 
@@ -74,8 +77,9 @@ bool is_better(const Candidate& a, const Candidate& b) {
 
 class Ranking {
  public:
-  Ranking(Profile base, double cap, std::vector<double> overheads)
-      : base_(base), cap_(cap), overheads_(std::move(overheads)) {}
+  // `slack`: estimates up to so many times the cap are kept.
+  Ranking(Profile base, double cap, double slack, std::vector<double> overheads)
+      : base_(base), cap_(cap), slack_(slack), overheads_(std::move(overheads)) {}
 
   void run(const std::array<std::vector<Choice>, kGroups>& choices) { extend(choices, 0, base_, Candidate{}); }
 
@@ -105,7 +109,7 @@ class Ranking {
     ++combinations;
     candidate.conf = conf;
     candidate.estimate = *std::max_element(profile.begin(), profile.end()) * overheads_[conf];
-    if (candidate.estimate > cap_ * kSlack || has_surplus(candidate, profile, conf)) return;
+    if (candidate.estimate > cap_ * slack_ || has_surplus(candidate, profile, conf)) return;
     // Settings cost no time, but the recorded ones are no change at all.
     if (conf != 0) candidate.cost *= 1.001;
     best.push_back(candidate);
@@ -127,6 +131,7 @@ class Ranking {
 
   Profile base_;
   double cap_;
+  double slack_;
   std::vector<double> overheads_;  // reserved over live bytes, by settings
 };
 
@@ -230,26 +235,29 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
         static_cast<double>(outcome.peak_reserved) / static_cast<double>(std::max<int64_t>(outcome.peak_requested, 1));
     overheads.push_back(1 + (ratio - 1) / 2);
   }
-  Ranking ranking(base, static_cast<double>(*question.cap_bytes), overheads);
-  ranking.run(choices);
-  search.combinations = ranking.combinations;
-  std::sort(ranking.best.begin(), ranking.best.end(), is_better);
-  std::vector<MeasureSet> sets(ranking.best.size());
-  run_parallel(sets.size(), threads, [&](size_t i) {
-    sets[i] = set_of(ranking.best[i], known);
-    const std::optional<Job> changed = apply_all(job, ranking.best[i]);
-    if (!changed) return;
-    WhatIf own = question;
-    own.settings = settings[ranking.best[i].conf];
-    sets[i].outcome = replay_what_if(changed->requests, own);
-  });
-  search.replayed = static_cast<int64_t>(sets.size());
-  // The cheapest first, and none that only adds to a cheaper one.
-  for (MeasureSet& set : sets) {
-    const bool adds = std::any_of(search.fitting.begin(), search.fitting.end(), [&](const MeasureSet& cheaper) {
-      return (cheaper.conf == known.front() || cheaper.conf == set.conf) && contains(set, cheaper);
+  // Estimates that lie close to the cap may all be wrong by a little: then those farther below it are tried.
+  for (double slack = kSlack; slack > kLeastSlack && search.fitting.size() < kEnough; slack -= kStep) {
+    Ranking ranking(base, static_cast<double>(*question.cap_bytes), slack, overheads);
+    ranking.run(choices);
+    search.combinations = ranking.combinations;
+    std::sort(ranking.best.begin(), ranking.best.end(), is_better);
+    std::vector<MeasureSet> sets(ranking.best.size());
+    run_parallel(sets.size(), threads, [&](size_t i) {
+      sets[i] = set_of(ranking.best[i], known);
+      const std::optional<Job> changed = apply_all(job, ranking.best[i]);
+      if (!changed) return;
+      WhatIf own = question;
+      own.settings = settings[ranking.best[i].conf];
+      sets[i].outcome = replay_what_if(changed->requests, own);
     });
-    if (set.outcome.completed && !adds) search.fitting.push_back(std::move(set));
+    search.replayed += static_cast<int64_t>(sets.size());
+    // The cheapest first, and none that only adds to a cheaper one.
+    for (MeasureSet& set : sets) {
+      const bool adds = std::any_of(search.fitting.begin(), search.fitting.end(), [&](const MeasureSet& cheaper) {
+        return (cheaper.conf == known.front() || cheaper.conf == set.conf) && contains(set, cheaper);
+      });
+      if (set.outcome.completed && !adds) search.fitting.push_back(std::move(set));
+    }
   }
   return search;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -77,8 +78,10 @@ std::vector<std::string> lines_of(const MeasureSet& set, std::string_view framew
   std::vector<std::string> lines;
   if (!set.conf.empty()) lines.push_back(fmt::format("export PYTORCH_CUDA_ALLOC_CONF={}", set.conf));
   for (const Measure* measure : set.measures) {
-    const std::vector<std::string> own = lines_of(*measure, framework);
-    lines.insert(lines.end(), own.begin(), own.end());
+    for (const std::string& snippet : lines_of(*measure, framework)) {
+      std::istringstream text(snippet);
+      for (std::string line; std::getline(text, line);) lines.push_back(line);
+    }
   }
   return lines;
 }
