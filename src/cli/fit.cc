@@ -59,6 +59,7 @@ void try_measures(FitReport& report, const FitQuestion& question, const Verifica
   const Structure structure = find_structure(base.timeline);
   const Job job = make_job(base, structure, requests_at(model, report.measures_at));
   const WhatIf what_if{.rules = question.rules, .settings = question.settings, .cap_bytes = question.cap_bytes};
+  report.step = step_series(job, kStepColumns);
   report.measures = evaluate_measures(job, what_if, question.threads);
   std::vector<std::string> confs = {report.conf};
   if (report.conf.find("expandable_segments:True") == std::string::npos) confs.emplace_back("expandable_segments:True");

@@ -158,8 +158,12 @@ std::optional<Job> apply_all(const Job& job, const Candidate& candidate) {
 }
 
 MeasureSet set_of(const Candidate& candidate, const std::vector<std::string>& confs) {
-  MeasureSet set{
-      .measures = {}, .conf = confs[candidate.conf], .outcome = {}, .cost = candidate.cost, .time_factor = 1.0};
+  MeasureSet set{.measures = {},
+                 .conf = confs[candidate.conf],
+                 .outcome = {},
+                 .step = {},
+                 .cost = candidate.cost,
+                 .time_factor = 1.0};
   for (const Choice* choice : candidate.choices) {
     if (choice == nullptr) continue;
     set.measures.push_back(choice->measure);
@@ -249,6 +253,7 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
       WhatIf own = question;
       own.settings = settings[ranking.best[i].conf];
       sets[i].outcome = replay_what_if(changed->requests, own);
+      sets[i].step = step_series(*changed, kStepColumns);
     });
     search.replayed += static_cast<int64_t>(sets.size());
     // The cheapest first, and none that only adds to a cheaper one.
