@@ -28,6 +28,7 @@ struct RawOptions {
   std::string top;
   std::string stats;
   std::string values;
+  std::string picture;
   std::string language;
   bool no_sweep = false;
   bool explain = false;

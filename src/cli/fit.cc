@@ -1,6 +1,8 @@
 // oomscope fit A B...: what a run at another batch, length or size would need, and the largest that fits.
 #include "plan/fit.h"
 
+#include <fstream>
+
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
@@ -9,6 +11,7 @@
 #include "model/structure.h"
 #include "plan/advice.h"
 #include "report/fit_document.h"
+#include "report/step_picture.h"
 
 namespace oomscope {
 namespace {
@@ -19,6 +22,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   FitArguments& fit = options.fit;
   fit.recordings = raw.evidence;
   fit.rules = raw.rules;
+  fit.picture_path = raw.picture;
   if (raw.has_conf) fit.conf = raw.conf;
   if (fit.recordings.empty() || fit.recordings.size() > kMostRecordings) {
     return Error{.code = "bad-usage",
@@ -66,6 +70,22 @@ void try_measures(FitReport& report, const FitQuestion& question, const Verifica
   report.search = find_sets(job, what_if, report.measures, confs, question.threads);
 }
 
+Result<Done> write_picture(const FitReport& report, const FitArguments& arguments) {
+  StepPicture picture{.before = report.step, .after = {}, .capacity_bytes = report.cap_bytes};
+  if (!report.search.fitting.empty()) picture.after = report.search.fitting.front().step;
+  const std::string svg = draw(picture, arguments.language);
+  std::ofstream file(arguments.picture_path, std::ios::binary);
+  file << svg;
+  file.close();
+  if (file.fail()) {
+    return Error{.code = "cannot-write",
+                 .what = "the picture could not be written",
+                 .where = arguments.picture_path,
+                 .hint = "is there room, and may the folder be written to?"};
+  }
+  return Done{};
+}
+
 Result<int> run(const Options& options, Output& output) {
   const FitArguments& arguments = options.fit;
   std::vector<LoadedRecording> recordings;
@@ -96,6 +116,9 @@ Result<int> run(const Options& options, Output& output) {
   report.paths = arguments.recordings;
   report.fit = find_fit(report.model, question);
   try_measures(report, question, base);
+  if (!arguments.picture_path.empty()) {
+    OOM_TRY([[maybe_unused]] const Done drawn, write_picture(report, arguments));
+  }
   Document document = fit_document(report, arguments.language);
   for (Section& section : document.sections) output.add(std::move(section));
   output.payload() = std::move(document.payload);
@@ -119,6 +142,8 @@ Command fit_command() {
                   {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
                   {"--conf", "S", "settings as PYTORCH_ALLOC_CONF takes them; '' is PyTorch's defaults",
                    &RawOptions::conf},
+                  {"--picture", "FILE.svg", "draw one step there: memory by category, before and after",
+                   &RawOptions::picture},
                   {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
                   {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
