@@ -31,6 +31,7 @@ struct RawOptions {
   std::string picture;
   std::string language;
   bool no_sweep = false;
+  bool no_measures = false;
   bool explain = false;
   bool sweep = false;
   bool smallest_cap = false;

@@ -23,6 +23,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   fit.recordings = raw.evidence;
   fit.rules = raw.rules;
   fit.picture_path = raw.picture;
+  fit.no_measures = raw.no_measures;
   if (raw.has_conf) fit.conf = raw.conf;
   if (fit.recordings.empty() || fit.recordings.size() > kMostRecordings) {
     return Error{.code = "bad-usage",
@@ -54,7 +55,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 }
 
 // What would make the next value fit: the one asked for, else the first that does not fit, else the largest recorded.
-void try_measures(FitReport& report, const FitQuestion& question, const Verification& base) {
+void try_measures(FitReport& report, const FitQuestion& question, const Verification& base, bool only_step) {
   const ScalingModel& model = report.model;
   report.measures_at = question.at.value_or(model.base_value());
   if (!question.at && question.cap_bytes && model.values.size() > 1) {
@@ -64,6 +65,7 @@ void try_measures(FitReport& report, const FitQuestion& question, const Verifica
   const Job job = make_job(base, structure, requests_at(model, report.measures_at));
   const WhatIf what_if{.rules = question.rules, .settings = question.settings, .cap_bytes = question.cap_bytes};
   report.step = step_series(job, kStepColumns);
+  if (only_step) return;
   report.measures = evaluate_measures(job, what_if, question.threads);
   std::vector<std::string> confs = {report.conf};
   if (report.conf.find("expandable_segments:True") == std::string::npos) confs.emplace_back("expandable_segments:True");
@@ -115,7 +117,7 @@ Result<int> run(const Options& options, Output& output) {
   report.cap_bytes = question.cap_bytes;
   report.paths = arguments.recordings;
   report.fit = find_fit(report.model, question);
-  try_measures(report, question, base);
+  try_measures(report, question, base, arguments.no_measures);
   if (!arguments.picture_path.empty()) {
     OOM_TRY([[maybe_unused]] const Done drawn, write_picture(report, arguments));
   }
@@ -144,6 +146,7 @@ Command fit_command() {
                    &RawOptions::conf},
                   {"--picture", "FILE.svg", "draw one step there: memory by category, before and after",
                    &RawOptions::picture},
+                  {"--no-measures", "", "do not try what measures bring: faster", &RawOptions::no_measures},
                   {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
                   {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
