@@ -8,7 +8,7 @@ PROGRAM := build/release/bin/oomscope
 DEMO := tests/data/demo_oom.pickle.zst
 DATA ?= ../shared/data
 
-.PHONY: help demo examples web test build bench install mutants fuzz tidy format clean
+.PHONY: help demo examples web test build bench accuracy install mutants fuzz tidy format clean
 
 help:
 	@echo 'make demo      install what is missing, build, and explain a real out-of-memory recording'
@@ -16,6 +16,7 @@ help:
 	@echo 'make test      install what is missing, build, and run the tests and checks'
 	@echo 'make build     the program: $(PROGRAM)'
 	@echo 'make bench     build and run the benchmarks of bench/'
+	@echo 'make accuracy  write docs/accuracy.md: what fit predicts against what was measured (needs the recordings)'
 	@echo 'make install   the program, the library and its headers (PREFIX=$(PREFIX), DESTDIR=)'
 	@echo 'make mutants   change the engine in some fifty small ways; each must be noticed (long)'
 	@echo 'make web       build web/dist/report.html, the viewer that the program carries (needs Node)'
@@ -54,6 +55,9 @@ bench:
 	cmake --preset release -DOOMSCOPE_BENCH=ON > /dev/null
 	cmake --build build/release --target bench --parallel $(JOBS)
 	@tools/run_bench.sh build/release/bin
+
+accuracy: build
+	python3 tools/score_fit.py --program $(PROGRAM) --pairs --write docs/accuracy.md
 
 install:
 	cmake --preset release > /dev/null

@@ -77,7 +77,7 @@ class Score:
 
 
 def predict(program, folders, values, at, conf=None):
-    options = ["--values", ",".join(map(str, values)), "--at", at]
+    options = ["--values", ",".join(map(str, values)), "--at", at, "--no-measures"]
     if conf is not None:
         options += ["--conf", conf]
     answer = fit(program, [folders[v] for v in values], *options)
@@ -117,7 +117,7 @@ def score_largest(program, data, pairs, score):
         small = {v: snapshot(f) for v, f in by_axis(data / "scale" / workload)["b"].items()}
         for chosen in choices(small, pairs):
             answer = fit(program, [small[v] for v in chosen], "--values", ",".join(map(str, chosen)), "--cap",
-                         f"{cap}MiB", "--conf", conf)
+                         f"{cap}MiB", "--conf", conf, "--no-measures")
             got = answer["largest"] or 0
             total += 1
             equal += got == truth["largest"]
@@ -140,7 +140,7 @@ def score_caps(program, data, score):
         unknown = []
         for percent in range(90, 111):
             cap = int(truth["fits_at_mib"] * percent / 100 * MIB)
-            answer = fit(program, [path], "--cap", cap, "--conf", confs[conf])
+            answer = fit(program, [path], "--cap", cap, "--conf", confs[conf], "--no-measures")
             verdict = answer["points"][0]["fits"]
             below += verdict == "yes" and cap <= truth["fails_at_mib"] * MIB
             unsure_far += verdict == "unknown" and abs(percent - 100) > 3
@@ -286,8 +286,7 @@ HEADERS = {
 PREFACE = """# How exact `fit` is
 
 Every prediction of `oomscope fit` for which there is a measurement. This page is written by
-`python3 tools/score_fit.py --program build/release/bin/oomscope --pairs --write docs/accuracy.md`; the test
-fidelity.fit_test holds the same thresholds.
+`make accuracy` (tools/score_fit.py --write); the test fidelity.fit_test holds the thresholds.
 
 Where the ground truth ends: one card (NVIDIA H200, 139.8 GiB), one driver, one PyTorch (2.11.0 with CUDA 13.0), mostly
 language models. On another card the scratch of very wide sums and of convolutions differs, on another driver the

@@ -28,6 +28,7 @@ struct RawOptions {
   std::string top;
   std::string stats;
   std::string values;
+  std::string picture;
   std::string language;
   std::string output;
   bool redact = false;
@@ -37,6 +38,7 @@ struct RawOptions {
   std::string junit;
   std::string tolerance;
   bool no_sweep = false;
+  bool no_measures = false;
   bool explain = false;
   bool sweep = false;
   bool smallest_cap = false;

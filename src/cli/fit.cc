@@ -1,12 +1,17 @@
 // oomscope fit A B...: what a run at another batch, length or size would need, and the largest that fits.
 #include "plan/fit.h"
 
+#include <fstream>
+
+#include <fmt/format.h>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
 #include "model/structure.h"
 #include "plan/advice.h"
 #include "report/fit_document.h"
+#include "report/step_picture.h"
 
 namespace oomscope {
 namespace {
@@ -17,6 +22,8 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   FitArguments& fit = options.fit;
   fit.recordings = raw.evidence;
   fit.rules = raw.rules;
+  fit.picture_path = raw.picture;
+  fit.no_measures = raw.no_measures;
   if (raw.has_conf) fit.conf = raw.conf;
   if (fit.recordings.empty() || fit.recordings.size() > kMostRecordings) {
     return Error{.code = "bad-usage",
@@ -50,7 +57,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 }
 
 // What would make the next value fit: the one asked for, else the first that does not fit, else the largest recorded.
-void try_measures(FitReport& report, const FitQuestion& question, const Verification& base) {
+void try_measures(FitReport& report, const FitQuestion& question, const Verification& base, bool only_step) {
   const ScalingModel& model = report.model;
   report.measures_at = question.at.value_or(model.base_value());
   if (!question.at && question.cap_bytes && model.values.size() > 1) {
@@ -59,10 +66,28 @@ void try_measures(FitReport& report, const FitQuestion& question, const Verifica
   const Structure structure = find_structure(base.timeline);
   const Job job = make_job(base, structure, requests_at(model, report.measures_at));
   const WhatIf what_if{.rules = question.rules, .settings = question.settings, .cap_bytes = question.cap_bytes};
+  report.step = step_series(job, kStepColumns);
+  if (only_step) return;
   report.measures = evaluate_measures(job, what_if, question.threads);
   std::vector<std::string> confs = {report.conf};
   if (report.conf.find("expandable_segments:True") == std::string::npos) confs.emplace_back("expandable_segments:True");
   report.search = find_sets(job, what_if, report.measures, confs, question.threads);
+}
+
+Result<Done> write_picture(const FitReport& report, const FitArguments& arguments) {
+  StepPicture picture{.before = report.step, .after = {}, .capacity_bytes = report.cap_bytes};
+  if (!report.search.fitting.empty()) picture.after = report.search.fitting.front().step;
+  const std::string svg = draw(picture, arguments.language);
+  std::ofstream file(arguments.picture_path, std::ios::binary);
+  file << svg;
+  file.close();
+  if (file.fail()) {
+    return Error{.code = "cannot-write",
+                 .what = "the picture could not be written",
+                 .where = arguments.picture_path,
+                 .hint = "is there room, and may the folder be written to?"};
+  }
+  return Done{};
 }
 
 Result<int> run(const Options& options, Output& output) {
@@ -94,7 +119,10 @@ Result<int> run(const Options& options, Output& output) {
   report.cap_bytes = question.cap_bytes;
   report.paths = arguments.recordings;
   report.fit = find_fit(report.model, question);
-  try_measures(report, question, base);
+  try_measures(report, question, base, arguments.no_measures);
+  if (!arguments.picture_path.empty()) {
+    OOM_TRY([[maybe_unused]] const Done drawn, write_picture(report, arguments));
+  }
   Document document = fit_document(report, arguments.language);
   for (Section& section : document.sections) output.add(std::move(section));
   output.payload() = std::move(document.payload);
@@ -118,6 +146,9 @@ Command fit_command() {
                   {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
                   {"--conf", "S", "settings as PYTORCH_ALLOC_CONF takes them; '' is PyTorch's defaults",
                    &RawOptions::conf},
+                  {"--picture", "FILE.svg", "draw one step there: memory by category, before and after",
+                   &RawOptions::picture},
+                  {"--no-measures", "", "do not try what measures bring: faster", &RawOptions::no_measures},
                   {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
                   {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",

@@ -85,6 +85,8 @@ struct FitArguments {
   std::vector<std::string> recordings;
   std::optional<std::vector<int64_t>> values;  // one a recording; else read from them
   std::optional<int64_t> at;                   // a value to predict besides
+  std::string picture_path;                    // SVG of one step; empty: none
+  bool no_measures = false;                    // leave the replays with measures out
   std::optional<std::string> conf;             // as of replay
   std::optional<int64_t> cap_bytes;
   std::optional<GpuMemory> gpu;

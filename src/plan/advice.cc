@@ -16,7 +16,11 @@ namespace oomscope {
 namespace {
 
 constexpr size_t kConfirmed = 20;
-constexpr double kSlack = 1.1;  // how far above the cap an estimate may be that is still tried
+constexpr size_t kEnough = 3;    // sets that fit
+constexpr double kSlack = 1.06;  // how far above the cap an estimate may be that is still tried
+constexpr double kStep = 0.08;
+constexpr double kLeastSlack = 0.8;
+constexpr double kSureShare = 0.95;  // of the cap: an estimate below it is taken to fit
 constexpr size_t kGroups = static_cast<size_t>(MeasureGroup::mode) + 1;
 
 // Applied in this order: what changes the requests of a pass before what repeats or recomputes them.
@@ -55,12 +59,13 @@ struct Choice {
 };
 
 struct Candidate {
-  std::array<const Measure*, kGroups> measures{};
+  std::array<const Choice*, kGroups> choices{};  // none: null
   size_t conf = 0;
   double cost = 1;
   double estimate = 0;
   [[nodiscard]] size_t count() const {
-    return static_cast<size_t>(std::count_if(measures.begin(), measures.end(), [](const Measure* m) { return m; }));
+    return static_cast<size_t>(
+        std::count_if(choices.begin(), choices.end(), [](const Choice* choice) { return choice != nullptr; }));
   }
 };
 
@@ -72,8 +77,9 @@ bool is_better(const Candidate& a, const Candidate& b) {
 
 class Ranking {
  public:
-  Ranking(Profile base, double cap, std::vector<double> overheads)
-      : base_(base), cap_(cap), overheads_(std::move(overheads)) {}
+  // `slack`: estimates up to so many times the cap are kept.
+  Ranking(Profile base, double cap, double slack, std::vector<double> overheads)
+      : base_(base), cap_(cap), slack_(slack), overheads_(std::move(overheads)) {}
 
   void run(const std::array<std::vector<Choice>, kGroups>& choices) { extend(choices, 0, base_, Candidate{}); }
 
@@ -89,8 +95,10 @@ class Ranking {
     }
     for (const Choice& choice : choices[group]) {
       Candidate next = candidate;
-      next.measures[group] = choice.measure;
-      if (choice.measure != nullptr) next.cost *= choice.measure->rank_cost;
+      if (choice.measure != nullptr) {
+        next.choices[group] = &choice;
+        next.cost *= choice.measure->rank_cost;
+      }
       Profile product = profile;
       for (size_t i = 0; i < product.size(); ++i) product[i] *= choice.factor[i];
       extend(choices, group + 1, product, next);
@@ -101,7 +109,7 @@ class Ranking {
     ++combinations;
     candidate.conf = conf;
     candidate.estimate = *std::max_element(profile.begin(), profile.end()) * overheads_[conf];
-    if (candidate.estimate > cap_ * kSlack) return;
+    if (candidate.estimate > cap_ * slack_ || has_surplus(candidate, profile, conf)) return;
     // Settings cost no time, but the recorded ones are no change at all.
     if (conf != 0) candidate.cost *= 1.001;
     best.push_back(candidate);
@@ -111,10 +119,27 @@ class Ranking {
     best.pop_back();
   }
 
+  // Would it surely fit without one of its measures?
+  [[nodiscard]] bool has_surplus(const Candidate& candidate, const Profile& profile, size_t conf) const {
+    return std::any_of(candidate.choices.begin(), candidate.choices.end(), [&](const Choice* choice) {
+      if (choice == nullptr) return false;
+      double most = 0;
+      for (size_t i = 0; i < profile.size(); ++i) most = std::max(most, profile[i] / choice->factor[i]);
+      return most * overheads_[conf] < cap_ * kSureShare;
+    });
+  }
+
   Profile base_;
   double cap_;
+  double slack_;
   std::vector<double> overheads_;  // reserved over live bytes, by settings
 };
+
+bool contains(const MeasureSet& set, const MeasureSet& part) {
+  return std::all_of(part.measures.begin(), part.measures.end(), [&](const Measure* measure) {
+    return std::find(set.measures.begin(), set.measures.end(), measure) != set.measures.end();
+  });
+}
 
 // Does it change what forward and backward ask for, by what their modules are?
 bool needs_modules(MeasureGroup group) {
@@ -123,9 +148,9 @@ bool needs_modules(MeasureGroup group) {
 
 std::optional<Job> apply_all(const Job& job, const Candidate& candidate) {
   std::optional<Job> changed = job;
-  for (const Measure* measure : candidate.measures) {
-    if (measure == nullptr) continue;
-    Result<Job> next = measure->apply(*changed);
+  for (const Choice* choice : candidate.choices) {
+    if (choice == nullptr) continue;
+    Result<Job> next = choice->measure->apply(*changed);
     if (!next) return std::nullopt;
     changed = std::move(*next);
   }
@@ -133,13 +158,17 @@ std::optional<Job> apply_all(const Job& job, const Candidate& candidate) {
 }
 
 MeasureSet set_of(const Candidate& candidate, const std::vector<std::string>& confs) {
-  MeasureSet set{
-      .measures = {}, .conf = confs[candidate.conf], .outcome = {}, .cost = candidate.cost, .time_factor = 1.0};
-  for (const Measure* measure : candidate.measures) {
-    if (measure == nullptr) continue;
-    set.measures.push_back(measure);
-    if (set.time_factor && measure->time_factor) {
-      *set.time_factor *= *measure->time_factor;
+  MeasureSet set{.measures = {},
+                 .conf = confs[candidate.conf],
+                 .outcome = {},
+                 .step = {},
+                 .cost = candidate.cost,
+                 .time_factor = 1.0};
+  for (const Choice* choice : candidate.choices) {
+    if (choice == nullptr) continue;
+    set.measures.push_back(choice->measure);
+    if (set.time_factor && choice->measure->time_factor) {
+      *set.time_factor *= *choice->measure->time_factor;
     } else {
       set.time_factor.reset();
     }
@@ -190,7 +219,8 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
       const Result<Job> changed = outcome.measure->apply(job);
       if (!changed) continue;
       Choice choice{.measure = outcome.measure, .factor = profile_of(*changed)};
-      for (size_t i = 0; i < base.size(); ++i) choice.factor[i] = base[i] > 0 ? choice.factor[i] / base[i] : 1;
+      for (size_t i = 0; i < base.size(); ++i)
+        choice.factor[i] = base[i] > 0 && choice.factor[i] > 0 ? choice.factor[i] / base[i] : 1;
       choices[group].push_back(choice);
     }
   }
@@ -209,22 +239,31 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
         static_cast<double>(outcome.peak_reserved) / static_cast<double>(std::max<int64_t>(outcome.peak_requested, 1));
     overheads.push_back(1 + (ratio - 1) / 2);
   }
-  Ranking ranking(base, static_cast<double>(*question.cap_bytes), overheads);
-  ranking.run(choices);
-  search.combinations = ranking.combinations;
-  std::sort(ranking.best.begin(), ranking.best.end(), is_better);
-  std::vector<MeasureSet> sets(ranking.best.size());
-  run_parallel(sets.size(), threads, [&](size_t i) {
-    sets[i] = set_of(ranking.best[i], known);
-    const std::optional<Job> changed = apply_all(job, ranking.best[i]);
-    if (!changed) return;
-    WhatIf own = question;
-    own.settings = settings[ranking.best[i].conf];
-    sets[i].outcome = replay_what_if(changed->requests, own);
-  });
-  search.replayed = static_cast<int64_t>(sets.size());
-  std::copy_if(sets.begin(), sets.end(), std::back_inserter(search.fitting),
-               [](const MeasureSet& set) { return set.outcome.completed; });
+  // Estimates that lie close to the cap may all be wrong by a little: then those farther below it are tried.
+  for (double slack = kSlack; slack > kLeastSlack && search.fitting.size() < kEnough; slack -= kStep) {
+    Ranking ranking(base, static_cast<double>(*question.cap_bytes), slack, overheads);
+    ranking.run(choices);
+    search.combinations = ranking.combinations;
+    std::sort(ranking.best.begin(), ranking.best.end(), is_better);
+    std::vector<MeasureSet> sets(ranking.best.size());
+    run_parallel(sets.size(), threads, [&](size_t i) {
+      sets[i] = set_of(ranking.best[i], known);
+      const std::optional<Job> changed = apply_all(job, ranking.best[i]);
+      if (!changed) return;
+      WhatIf own = question;
+      own.settings = settings[ranking.best[i].conf];
+      sets[i].outcome = replay_what_if(changed->requests, own);
+      sets[i].step = step_series(*changed, kStepColumns);
+    });
+    search.replayed += static_cast<int64_t>(sets.size());
+    // The cheapest first, and none that only adds to a cheaper one.
+    for (MeasureSet& set : sets) {
+      const bool adds = std::any_of(search.fitting.begin(), search.fitting.end(), [&](const MeasureSet& cheaper) {
+        return (cheaper.conf == known.front() || cheaper.conf == set.conf) && contains(set, cheaper);
+      });
+      if (set.outcome.completed && !adds) search.fitting.push_back(std::move(set));
+    }
+  }
   return search;
 }
 

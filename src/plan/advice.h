@@ -9,6 +9,7 @@
 
 #include "plan/job.h"
 #include "plan/measures/measure.h"
+#include "plan/step_series.h"
 #include "replay/what_if.h"
 
 namespace oomscope {
@@ -33,6 +34,7 @@ struct MeasureSet {
   std::vector<const Measure*> measures;
   std::string conf;  // allocator settings
   Outcome outcome;   // under the cap
+  StepSeries step;   // one step of it
   double cost = 1;   // product of the measures' rank_cost
   std::optional<double> time_factor;
 };

@@ -36,6 +36,11 @@ void index_requests(Job& job) {
   for (JobPass& pass : job.passes) {
     if (pass.forward_end == kNowhere) pass.forward_end = pass.end;
   }
+  // In a run that trains, a pass that a failure ended would have had its backward.
+  const bool trains =
+      std::any_of(job.passes.begin(), job.passes.end(), [](const JobPass& p) { return p.has_backward; });
+  job.ends_in_failure = !requests.failures.empty() && requests.failures.back().last;
+  if (job.ends_in_failure && trains) job.passes.back().has_backward = true;
 }
 
 bool is_compiled(const Snapshot& snapshot) {
@@ -137,6 +142,9 @@ Job JobEditor::build() const {
   requests.places = job_.requests.places;
   requests.pools = job_.requests.pools;
   requests.failures = job_.requests.failures;
+  for (RequestStream::Failure& failure : requests.failures) {
+    failure.size = (failure.size + failure_parts_ - 1) / failure_parts_;
+  }
   requests.address_hints = job_.requests.address_hints;
   requests.from_mid_life = job_.requests.from_mid_life;
   out.blocks.insert(out.blocks.end(), added_.begin(), added_.end());

@@ -42,7 +42,8 @@ struct Job {
   std::vector<JobBlock> blocks;  // by allocation
   std::vector<Phase> phase;      // by position: of the last request made
   std::vector<JobPass> passes;
-  bool is_compiled = false;  // torch.compile made its kernels: no module says what they keep
+  bool ends_in_failure = false;  // the last pass may lack its backward
+  bool is_compiled = false;      // torch.compile made its kernels: no module says what they keep
 
   [[nodiscard]] const StackTraits& traits(uint32_t id) const { return structure->traits(blocks[id].stack); }
   [[nodiscard]] int64_t size(uint32_t id) const { return requests.size[id]; }
@@ -86,6 +87,8 @@ class JobEditor {
     refreed_[id] = true;
     release(position, id);
   }
+  // What failed asks for so many times less.
+  void divide_failures(int64_t parts) { failure_parts_ = parts; }
   // A block that lives no longer than one request.
   void scratch(uint32_t position, int64_t bytes, uint32_t like) {
     const uint32_t id = add(bytes, like);
@@ -110,6 +113,7 @@ class JobEditor {
   std::vector<JobBlock> added_;  // behind those of the job
   std::vector<uint32_t> like_;   // by added block: an earlier one
   std::vector<Insertion> insertions_;
+  int64_t failure_parts_ = 1;
 };
 
 }  // namespace oomscope

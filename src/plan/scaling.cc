@@ -38,7 +38,7 @@ int64_t bytes_asked(const RequestLog& log) {
 }
 
 Result<Done> check_recording(const ScalingInput& input, const RequestLog& log) {
-  if (log.order.empty()) {
+  if (input.verification->timeline.trace().size_events() == 0) {
     return Error{.code = "no-history",
                  .what = "error.no-history-to-scale",
                  .where = input.path,

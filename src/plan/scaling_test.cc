@@ -15,7 +15,7 @@ constexpr uint64_t kWeight = 0x7f0000000000;
 constexpr uint64_t kActivation = 0x7f0040000000;
 constexpr uint64_t kScratch = 0x7f0080000000;
 
-// A weight, then an activation of `activation` bytes, freed at the end; scratch between where `with_scratch`.
+// A weight, then an activation of `activation` bytes; scratch behind it where `with_scratch`.
 Snapshot run_of(int64_t weight, int64_t activation, bool with_scratch = false, const char* last_site = "forward") {
   SnapshotBuilder b;
   b.called_from("make");
@@ -26,7 +26,6 @@ Snapshot run_of(int64_t weight, int64_t activation, bool with_scratch = false, c
     b.called_from("scratch");
     b.segment_alloc(kScratch, 12 * kMiB).alloc(kScratch, 12 * kMiB).free(kScratch, 12 * kMiB);
   }
-  b.free(kActivation, activation);
   return b.build();
 }
 

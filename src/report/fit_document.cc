@@ -156,6 +156,24 @@ class FitWriter {
         {"rules", rules},           {"covers", {{"evaluation", model.has_evaluation}, {"saving", model.has_saving}}}};
   }
 
+  static Json columns_json(const StepSeries& series) {
+    Json columns = Json::array();
+    for (const CategoryBytes& column : series.columns) columns.push_back(column);
+    return columns;
+  }
+
+  // Memory over one step before and after the cheapest set: what a picture is drawn from.
+  [[nodiscard]] Json picture_json() const {
+    Json categories = Json::array();
+    for (size_t i = 0; i < kCategories; ++i) categories.push_back(oomscope::name_of(static_cast<Category>(i)));
+    const bool has_set = !report_.search.fitting.empty();
+    return {{"step", report_.step.step},
+            {"capacity_bytes", or_null(report_.cap_bytes)},
+            {"categories", categories},
+            {"before", columns_json(report_.step)},
+            {"after", has_set ? columns_json(report_.search.fitting.front().step) : Json(nullptr)}};
+  }
+
   [[nodiscard]] Json payload() const {
     const Fit& fit = report_.fit;
     Json json = {{"schema", "oomscope.fit/1"},
@@ -168,6 +186,7 @@ class FitWriter {
                  {"measures_at", report_.measures_at},
                  {"measures", measures_json(report_.measures, report_.cap_bytes.has_value())},
                  {"search", sets_json(report_.search)},
+                 {"picture", picture_json()},
                  {"model", model_json()},
                  {"caveats", caveats_json(report_.caveats)}};
     for (const FitSetting& setting : fit.by_setting) {

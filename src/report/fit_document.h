@@ -19,6 +19,7 @@ struct FitReport {
   Fit fit;
   int64_t measures_at = 0;  // the value that the measures were tried at
   std::vector<MeasureOutcome> measures;
+  StepSeries step;  // there, without a measure
   SetSearch search;
   Caveats caveats;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -29,14 +30,33 @@ std::string time_text(const std::optional<double>& factor, Language language) {
 
 Json time_json(const std::optional<double>& factor) { return factor ? Json(*factor) : Json(nullptr); }
 
-std::string list_names(const std::vector<const MeasureOutcome*>& outcomes, Language language, bool with_reason) {
+std::string list_names(const std::vector<const MeasureOutcome*>& outcomes, Language language) {
   std::string list;
   for (const MeasureOutcome* outcome : outcomes) {
     if (!list.empty()) list += say("measure.list-comma", language);
     list += name_in(*outcome->measure, language);
-    if (with_reason) list += fmt::format(" ({})", say("measure.no." + outcome->refused, language));
   }
   return list;
+}
+
+// By reason: several measures are refused for one.
+std::vector<std::string> list_reasons(const std::vector<const MeasureOutcome*>& refused, Language language) {
+  std::vector<std::string> reasons;
+  for (const MeasureOutcome* outcome : refused) {
+    if (std::find(reasons.begin(), reasons.end(), outcome->refused) == reasons.end())
+      reasons.push_back(outcome->refused);
+  }
+  std::vector<std::string> entries;
+  for (const std::string& reason : reasons) {
+    std::vector<const MeasureOutcome*> same;
+    std::copy_if(refused.begin(), refused.end(), std::back_inserter(same),
+                 [&](const MeasureOutcome* outcome) { return outcome->refused == reason; });
+    const Phrase entry = Phrase{.key = "measure.reason"}
+                             .with("reason", Phrase{.key = "measure.no." + reason})
+                             .with("list", list_names(same, language));
+    entries.push_back(say(entry, language));
+  }
+  return entries;
 }
 
 Section sentence(std::string_view key, std::string list, Language language) {
@@ -58,8 +78,10 @@ std::vector<std::string> lines_of(const MeasureSet& set, std::string_view framew
   std::vector<std::string> lines;
   if (!set.conf.empty()) lines.push_back(fmt::format("export PYTORCH_CUDA_ALLOC_CONF={}", set.conf));
   for (const Measure* measure : set.measures) {
-    const std::vector<std::string> own = lines_of(*measure, framework);
-    lines.insert(lines.end(), own.begin(), own.end());
+    for (const std::string& snippet : lines_of(*measure, framework)) {
+      std::istringstream text(snippet);
+      for (std::string line; std::getline(text, line);) lines.push_back(line);
+    }
   }
   return lines;
 }
@@ -104,9 +126,12 @@ std::vector<Section> measures_sections(const std::vector<MeasureOutcome>& measur
             .style = Style::plain});
   }
   if (!table.rows.empty()) sections.push_back(Section{.body = std::move(table), .joined = false});
-  if (!useless.empty())
-    sections.push_back(sentence("measure.bring-nothing", list_names(useless, language, false), language));
-  if (!refused.empty()) sections.push_back(sentence("measure.refused", list_names(refused, language, true), language));
+  if (!useless.empty()) sections.push_back(sentence("measure.bring-nothing", list_names(useless, language), language));
+  if (!refused.empty()) {
+    sections.push_back(
+        Section{.body = List{.title = say("measure.refused", language), .entries = list_reasons(refused, language)},
+                .joined = false});
+  }
   const bool is_compiled = std::any_of(refused.begin(), refused.end(),
                                        [](const MeasureOutcome* outcome) { return outcome->refused == "compiled"; });
   if (is_compiled) {

@@ -232,6 +232,27 @@ std::string english_sentence(const Diagnosis& diagnosis, const Changes& changes)
   return say(diagnosis.sentence, Language::english) + " " + say(changes.sentence, Language::english);
 }
 
+// A change whose remedy was tried as a measure: what the form of it that saves most brought.
+void add_measures(std::vector<Finding>& findings, const Changes& changes) {
+  for (Finding& finding : findings) {
+    for (Change& change : finding.changes) {
+      const MeasureOutcome* best = nullptr;
+      for (const MeasureOutcome& outcome : changes.measures) {
+        if (!outcome.refused.empty() || outcome.measure->remedy != change.remedy) continue;
+        if (best == nullptr || outcome.saved_allocated > best->saved_allocated) best = &outcome;
+      }
+      if (best == nullptr || (change.predicted && change.predicted->completed)) continue;
+      Predicted predicted;
+      if (changes.cap_bytes) predicted.completed = best->fits;
+      predicted.peak_reserved = best->outcome.peak_reserved;
+      predicted.saved_bytes = std::max<int64_t>(best->saved_allocated, 0);
+      predicted.source =
+          Phrase{.key = "measure.replayed"}.with("measure", Phrase{.key = "measure." + std::string(best->measure->id)});
+      change.predicted = predicted;
+    }
+  }
+}
+
 Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
   const Instant& instant = diagnosis.instant;
   const FreeSpace& space = diagnosis.free_space;
@@ -511,6 +532,7 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, std::vector
                       {"alloc_total", verification.replay->counts().alloc_total},
                       {"alloc_exact", verification.replay->counts().alloc_exact},
                       {"differences", verification.replay->differences()}};
+  add_measures(findings, changes);
   add_best_setting(findings, diagnosis, changes);
   payload["findings"] = findings_json(findings);
   payload["runs"] = Json::array();

@@ -96,7 +96,12 @@ Result<Job> accumulate(const Job& job, int64_t parts) {
       editor.resize(id, (job.size(id) + parts - 1) / parts);
     }
   }
-  for (const JobPass& pass : passes) repeat(job, pass, parameters, editor);
+  editor.divide_failures(parts);
+  for (const JobPass& pass : passes) {
+    // A part that fits as the first does so again: a failure there ends the recording, not the job.
+    const bool is_cut = job.ends_in_failure && pass.end == job.passes.back().end;
+    if (!is_cut) repeat(job, pass, parameters, editor);
+  }
   return editor.build();
 }
 

@@ -38,7 +38,8 @@ uint32_t backward_of(const Job& job, const std::vector<uint32_t>& kept) {
   return first;
 }
 
-void checkpoint_layer(const Job& job, const Layer& layer, bool cheap_only, JobEditor& editor) {
+// `is_cut`: a failure ended the pass, so what was never freed may have waited for its backward.
+void checkpoint_layer(const Job& job, const Layer& layer, bool cheap_only, bool is_cut, JobEditor& editor) {
   std::vector<uint32_t> kept;
   for (uint32_t id : job.made_between(layer.begin, layer.end)) {
     if (id == layer.output || !job.is_kept_for_backward(id)) continue;
@@ -46,14 +47,14 @@ void checkpoint_layer(const Job& job, const Layer& layer, bool cheap_only, JobEd
       editor.drop(id);
       continue;
     }
-    if (job.blocks[id].freed_at == kNowhere) continue;  // not backward's
+    if (job.blocks[id].freed_at == kNowhere && !is_cut) continue;  // not backward's
     if (job.blocks[id].category == Category::workspace || (cheap_only && is_dear(job, id))) continue;
     kept.push_back(id);
   }
   const uint32_t again = backward_of(job, kept);
-  if (kept.empty() || again == kNowhere) return;
   const std::unordered_set<uint32_t> is_among_kept(kept.begin(), kept.end());
   for (uint32_t id : kept) editor.free_at(id, layer.end);
+  if (kept.empty() || again == kNowhere) return;
   // Forward once more: with its temporaries, but for what stayed.
   std::unordered_map<uint32_t, uint32_t> twins;
   for (uint32_t i = layer.begin; i < layer.end; ++i) {
@@ -65,10 +66,10 @@ void checkpoint_layer(const Job& job, const Layer& layer, bool cheap_only, JobEd
       editor.added(twin).phase = Phase::backward;
       editor.added(twin).reason = CategoryReason::recomputed;
       editor.ask(again, twin);
-      if (is_kept) {
-        editor.release(job.blocks[id].freed_at + 1, twin);
-      } else {
+      if (!is_kept) {
         twins[id] = twin;
+      } else if (job.blocks[id].freed_at != kNowhere) {
+        editor.release(job.blocks[id].freed_at + 1, twin);
       }
     } else if (const auto twin = twins.find(id); job.blocks[id].freed_at == i && twin != twins.end()) {
       editor.release(again, twin->second);
@@ -90,7 +91,8 @@ Result<Job> checkpoint(const Job& job, const Choice& choice) {
     const std::vector<Layer> layers = find_layers(job, pass);
     for (size_t i = 0; i < layers.size(); ++i) {
       if (i % choice.every != 0) continue;
-      checkpoint_layer(job, layers[i], choice.cheap_only, editor);
+      const bool is_cut = job.ends_in_failure && pass.end == job.passes.back().end;
+      checkpoint_layer(job, layers[i], choice.cheap_only, is_cut, editor);
       found = true;
     }
   }

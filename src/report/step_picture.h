@@ -1,0 +1,20 @@
+// A picture of memory over one step, stacked by category, before and after measures, with the capacity as a line: SVG.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "plan/step_series.h"
+#include "words/words.h"
+
+namespace oomscope {
+
+struct StepPicture {
+  StepSeries before;
+  std::optional<StepSeries> after;
+  std::optional<int64_t> capacity_bytes;
+};
+[[nodiscard]] std::string draw(const StepPicture& picture, Language language);
+
+}  // namespace oomscope
