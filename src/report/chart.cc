@@ -43,7 +43,7 @@ std::vector<Point> steps_of(const std::vector<int64_t>& heights, const Plot& plo
 }
 
 int64_t most_of(const StackedTimeline& timeline) {
-  int64_t most = 1;
+  int64_t most = std::max<int64_t>(timeline.room_bytes, 1);
   for (int64_t bytes : timeline.reserved) most = std::max(most, bytes);
   for (const StackedTimeline::Limit& limit : timeline.limits) most = std::max(most, limit.bytes);
   for (const StackedTimeline::Mark& mark : timeline.marks) most = std::max(most, mark.bytes);

@@ -48,6 +48,7 @@ struct StackedTimeline {
   std::string left_label;
   std::string right_label;
   std::string reserved_name;
+  int64_t room_bytes = 0;  // the axis reaches at least so far: timelines that are compared share one
 };
 
 [[nodiscard]] StackedTimeline timeline_of(const RecordingView& view, Layers by, const std::string& title,

@@ -36,7 +36,10 @@ async function open(section: Element, text: string, isOnly: boolean): Promise<vo
   section.querySelector(".still")?.replaceWith(timeline.root);
   section.append(moment.root);
   viewed.push({ series, timeline });
-  redraws.push(() => timeline.redraw());
+  redraws.push(() => {
+    timeline.redraw();
+    timeline.draw();
+  });
   if (isOnly) {
     if (series.recording.header.curves.length > 0) {
       const whatIf = new WhatIf(series);
@@ -71,6 +74,18 @@ function startTheme(): void {
   button.addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     label();
+    for (const redraw of redraws) redraw();
+  });
+  // Paper is light.
+  let before: string | undefined;
+  addEventListener("beforeprint", () => {
+    before = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = "light";
+    for (const redraw of redraws) redraw();
+  });
+  addEventListener("afterprint", () => {
+    if (before) document.documentElement.dataset.theme = before;
+    else delete document.documentElement.dataset.theme;
     for (const redraw of redraws) redraw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach((redraw) => redraw()));

@@ -10,7 +10,7 @@ import type { Series } from "./series";
 type Tab = "flame" | "segments" | "driver" | "blocks";
 const TABS: Tab[] = ["flame", "segments", "driver", "blocks"];
 const MOST_SEGMENTS = 48;
-const MOST_REQUESTS = 60;
+const MOST_REQUESTS = 120;
 const MOST_BLOCKS = 100;
 const ROW = 15;
 const LABEL = 150;
