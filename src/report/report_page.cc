@@ -180,7 +180,12 @@ class PageWriter {
     std::string html;
     for (size_t i = 0; i < page_.recordings.size(); ++i) {
       const PageRecording& recording = page_.recordings[i];
-      if (recording.view.events == 0) continue;
+      if (recording.view.events == 0) {  // no history: the viewer shows its one state
+        if (!recording.view.lives.empty()) {
+          html += fmt::format("<section class=\"block view\" data-recording=\"{}\"></section>\n", i);
+        }
+        continue;
+      }
       const std::string title = page_.recordings.size() > 1 ? recording.name : word("timeline");
       StackedTimeline timeline = timeline_of(recording.view, Layers::category, title, kInlineChart.columns, language_);
       timeline.room_bytes = common_scale(page_);

@@ -27,6 +27,12 @@ function remember(timeline: Timeline): void {
 
 async function open(section: Element, text: string, isOnly: boolean): Promise<void> {
   const series = new Series(decode(await unpack(text)));
+  if (series.recording.events === 0) {
+    const state = new Moment(series, () => say("only-state"), () => {});
+    section.append(state.root);
+    state.show(-1);
+    return;
+  }
   let moment: Moment | null = null;
   const timeline = new Timeline(series, (event) => {
     moment?.show(event);

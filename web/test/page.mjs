@@ -180,6 +180,9 @@ await check("dark, and on a phone", oomPage, async (page) => {
   await picture(page, "phone-dark");
 }, { viewport: { width: 390, height: 844 }, colorScheme: "dark" });
 
+const state = join(folder, "state.pickle");
+execFileSync("python3", ["-c", "import json, pickle, sys; pickle.dump(json.load(open(sys.argv[1])), open(sys.argv[2], 'wb'))",
+  join(root, "tests/golden/no-history/state.pickle.json"), state]);
 const healthy = join(data, "causes/none_vit.pickle.zst");
 await check("a recording in which nothing failed", report("healthy", [healthy]), (page) => picture(page, "healthy"));
 await check("the ranks of a job", report("ranks", [join(data, "ranks/copy_on_rank0")]), async (page) => {
@@ -189,6 +192,12 @@ await check("the ranks of a job", report("ranks", [join(data, "ranks/copy_on_ran
 await check("two recordings", report("two", [oom, healthy]), async (page) => {
   assert.equal(await page.locator(".timeline").count(), 2);
   await picture(page, "two");
+});
+await check("a snapshot without history", report("state", [state]), async (page) => {
+  assert.equal(await page.locator(".timeline").count(), 0);
+  await page.getByRole("tab", { name: "Segments" }).click();
+  assert.ok((await page.locator(".pool canvas").count()) > 0);
+  await picture(page, "no-history");
 });
 await check("a log alone", report("log", ["CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 24.00 GiB of which 1.00 GiB is free."]), async (page) => {
   assert.ok((await page.innerText("h1")).length > 10);
