@@ -21,7 +21,7 @@ function wanted(): URLSearchParams {
 }
 
 function remember(timeline: Timeline): void {
-  const hash = new URLSearchParams({ event: String(timeline.moment), by: timeline.by, axis: timeline.axis });
+  const hash = new URLSearchParams({ event: String(timeline.moment), by: timeline.by, axis: timeline.axis.mode });
   history.replaceState(null, "", `#${hash}`);
 }
 

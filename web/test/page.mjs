@@ -126,7 +126,7 @@ await check("no zoom level hides or invents a peak", oomPage, async (page) => {
         const begin = Math.floor(random() * events);
         const width = Math.max(1, Math.floor(random() ** 4 * events));
         timeline.zoomToEvents(begin, Math.min(events, begin + width));
-        const [first, last] = timeline.eventsInView();
+        const [first, last] = timeline.axis.eventsInView();
         let most = 0;
         for (let event = first; event < last; event++) most = Math.max(most, series.active[event]);
         if (timeline.shownMost() !== most) return { axis, first, last, most, shown: timeline.shownMost() };
@@ -153,7 +153,7 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
   await page.keyboard.press("f");
   assert.equal(await moment(), oomWhy.findings[0].instant.event);
   await page.keyboard.press("+");
-  const [begin, end] = await page.evaluate(() => window.oomscope[0].timeline.eventsInView());
+  const [begin, end] = await page.evaluate(() => window.oomscope[0].timeline.axis.eventsInView());
   assert.ok(end - begin < (await page.evaluate(() => window.oomscope[0].series.recording.events)));
   await page.mouse.move(box.x + 200, box.y + 100);
   await page.mouse.down();
@@ -171,7 +171,7 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-level")), "2");
   await page.evaluate(() => (location.hash = "#event=42&by=category&axis=time"));
   await page.waitForFunction(() => window.oomscope[0].timeline.moment === 42);
-  assert.equal(await page.evaluate(() => window.oomscope[0].timeline.axis), "time");
+  assert.equal(await page.evaluate(() => window.oomscope[0].timeline.axis.mode), "time");
 });
 
 await check("dark, and on a phone", oomPage, async (page) => {
