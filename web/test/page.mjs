@@ -42,7 +42,7 @@ async function check(name, file, act, options = {}) {
   page.on("request", (request) => !/^(file|data|blob):/.test(request.url()) && problems.push(request.url()));
   try {
     await page.goto(pathToFileURL(file).href);
-    if (options.javaScriptEnabled !== false) await page.waitForFunction("document.documentElement.dataset.ready === 'true'");
+    if (options.javaScriptEnabled !== false) await page.waitForSelector("html[data-ready]", { state: "attached" });
     await act(page);
     assert.deepEqual(problems, []);
     console.log(`ok   ${name}`);
@@ -170,7 +170,8 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
   await page.keyboard.press("ArrowDown");
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-level")), "2");
   await page.evaluate(() => (location.hash = "#event=42&by=category&axis=time"));
-  await page.waitForFunction(() => window.oomscope[0].timeline.moment === 42);
+  for (let i = 0; i < 50 && (await moment()) !== 42; i++) await page.waitForTimeout(20);
+  assert.equal(await moment(), 42);
   assert.equal(await page.evaluate(() => window.oomscope[0].timeline.axis.mode), "time");
 });
 
