@@ -164,6 +164,14 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
     await page.getByRole("tab", { name }).click();
     await picture(page, `tab-${name.replace(" ", "-").toLowerCase()}`);
   }
+  await page.getByRole("tab", { name: "Segments" }).click();
+  await page.locator(".pool canvas").first().hover({ position: { x: 300, y: 6 } });
+  assert.match(await page.locator(".tip").innerText(), /0x[0-9a-f]+.*event/s);
+  await page.getByRole("tab", { name: "Call tree" }).click();
+  const settings = page.locator(".what-if .lines button");
+  assert.equal(await settings.count(), oomWhy.runs.length);
+  await settings.nth(3).hover();
+  assert.ok((await page.locator(".what-if .legend").innerText()).includes(oomWhy.runs[3].conf));
   await page.getByRole("button", { name: "line of code" }).click();
   await page.getByLabel("Find in the tree").fill("forward");
   await page.locator(".flame [tabindex='0']").focus();
