@@ -233,6 +233,22 @@ Drawing draw_timeline(const StackedTimeline& timeline, const ChartSize& size) {
   return drawing;
 }
 
+void append(const Drawing& part, double x, double y, Drawing& to) {
+  const auto move = [&](Point& point) { point.x += x, point.y += y; };
+  for (std::variant<Polygon, Path, Label> shape : part.shapes) {
+    if (Polygon* polygon = std::get_if<Polygon>(&shape))
+      std::for_each(polygon->points.begin(), polygon->points.end(), move);
+    if (Path* path = std::get_if<Path>(&shape)) std::for_each(path->points.begin(), path->points.end(), move);
+    if (Label* label = std::get_if<Label>(&shape)) move(label->at);
+    to.shapes.push_back(std::move(shape));
+  }
+}
+
+void append_below(const Drawing& part, Drawing& to) {
+  append(part, 0, to.height, to);
+  to.height += part.height;
+}
+
 Drawing draw_differences(const std::vector<SignedPart>& parts, const std::string& title) {
   constexpr double kRow = 22;
   constexpr double kNames = 420;  // names to the left of the bars

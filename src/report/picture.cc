@@ -12,23 +12,6 @@ constexpr double kWide = 1200;
 constexpr double kRankWidth = 240;
 constexpr double kRankHeight = 90;
 
-// Moves what was drawn elsewhere.
-void append(const Drawing& part, double x, double y, Drawing& to) {
-  const auto move = [&](Point& point) { point.x += x, point.y += y; };
-  for (std::variant<Polygon, Path, Label> shape : part.shapes) {
-    if (Polygon* polygon = std::get_if<Polygon>(&shape))
-      std::for_each(polygon->points.begin(), polygon->points.end(), move);
-    if (Path* path = std::get_if<Path>(&shape)) std::for_each(path->points.begin(), path->points.end(), move);
-    if (Label* label = std::get_if<Label>(&shape)) move(label->at);
-    to.shapes.push_back(std::move(shape));
-  }
-}
-
-void append_below(const Drawing& part, Drawing& to) {
-  append(part, 0, to.height, to);
-  to.height += part.height;
-}
-
 Drawing rank_chart(const RankFacts& facts, const std::string& name, int64_t most, bool stands_out) {
   Drawing drawing{.width = kRankWidth, .height = kRankHeight, .title = name, .shapes = {}};
   const auto y = [&](int64_t bytes) {
