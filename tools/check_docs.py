@@ -102,6 +102,19 @@ def data_folder(root):
     return pathlib.Path(os.environ.get("OOMSCOPE_DATA") or root.parent / "shared/data")
 
 
+def check_errors(root, code):
+    """Keys that the code gives to errors and differences, against src/words/."""
+    words = read_words(root, "en")
+    for path, text in code:
+        if path.suffix not in (".cc", ".h") or path.name.endswith("_test.cc") or "src" not in path.parts:
+            continue
+        for key in re.findall(r'"((?:error|difference|progress|verify)\.[a-z0-9.-]*[a-z0-9])"', text):
+            if key not in words:
+                yield f"{path.relative_to(root)}: the key {key} is not in src/words/"
+        for sentence in re.findall(r'\.what = "([^"\n]* [^"\n]*)"', text):
+            yield f"{path.relative_to(root)}: an error says \"{sentence}\" itself; make it a key of src/words/*/errors.json"
+
+
 def check_caveats(root, code):
     """A caveat is its code alone: the sentence is in src/words/."""
     if not (root / "src/words").is_dir():
@@ -205,14 +218,33 @@ def check_cause_page(page, cause, remedy_lines, root, update):
     if REMEDY.findall(text) != cause["remedies"]:
         yield f"{name}: must list these remedies, in this order: {', '.join(cause['remedies'])}"
         return
+    yield from check_remedy_texts(page, name, text, remedy_lines, update)
+    if cause["by_phase"] and "](../phases.md)" not in text:
+        yield f"{name}: does not link phases.md, though its remedies depend on the phase"
+    for claim in cause["claims"]:
+        if f"claims.md#{claim}" not in text:
+            yield f"{name}: does not link the claim {claim}"
+
+
+def check_remedy_texts(page, name, text, remedy_lines, update):
     fresh = REMEDY.sub(lambda match: remedy_lines[match.group(1)], text)
     if fresh != text:
         yield f"{name}: a remedy's text is not that of src/words/" + (" (updated)" if update else "")
         if update:
             page.write_text(fresh)
-    for claim in cause["claims"]:
-        if f"claims.md#{claim}" not in text:
-            yield f"{name}: does not link the claim {claim}"
+
+
+def check_phases_page(page, phases, frames, remedy_lines, words, root, update):
+    name = page.relative_to(root)
+    text = page.read_text() if page.exists() else ""
+    sections = re.split(r"^## ", text, flags=re.M)[1:]
+    have = [(section.split("\n", 1)[0], REMEDY.findall(section)) for section in sections]
+    wanted = [(words[f"instant.{each['phase']}"], each["remedies"]) for each in phases if each["phase"] != "unknown"]
+    wanted.append((words["explain.by-frames"], frames))
+    if have != wanted:
+        yield f"{name}: must have these sections with these remedies: {wanted}"
+        return
+    yield from check_remedy_texts(page, name, text, remedy_lines, update)
 
 
 def check_claims_page(page, claims, root):
@@ -239,6 +271,8 @@ def check_explained(root, program, update):
         for cause in known["causes"]:
             page = root / "docs" / folder / "causes" / f"{cause['id']}.md"
             yield from check_cause_page(page, cause, lines, root, update)
+        yield from check_phases_page(root / "docs" / folder / "phases.md", known["phases"], known["frames"], lines, words,
+                                     root, update)
         yield from check_claims_page(root / "docs" / folder / "claims.md", known["claims"], root)
 
 
@@ -254,6 +288,7 @@ def main():
     everything = "\n".join(text for _, text in code)
     complaints = [found for page in pages for found in check_names(page, root, everything)]
     complaints += check_caveats(root, code)
+    complaints += check_errors(root, code)
     complaints += check_notes(root, code + [(page, page.read_text()) for page in pages])
     if options.program:
         complaints += check_explained(root, options.program.resolve(), options.update)

@@ -40,6 +40,8 @@ build_libfuzzer() {
   cmake --build --preset fuzz --parallel "$jobs"
 }
 
+# Torch is a large download: it comes while the program is built. ctest's python.package waits for it.
+tools/python_tests.sh --prepare &
 sanitized=$PWD/build/asan-ubsan
 if has_libfuzzer; then
   part "libFuzzer build" build_libfuzzer

@@ -199,6 +199,16 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   changes.recorded_reserved_bytes = recorded.main.peak_reserved;
   changes.recorded_completes = recorded.main.completed;
 
+  // Each measure costs a change of all requests and a replay.
+  constexpr size_t kMostRequests = 400'000;
+  if (requests.kind.size() <= kMostRequests) {
+    const Structure structure = find_structure(verification.timeline);
+    const Job job = make_job(verification, structure, requests);
+    const WhatIf question{
+        .rules = verification.config.rules, .settings = verification.config.settings, .cap_bytes = changes.cap_bytes};
+    changes.measures = evaluate_measures(job, question, options.threads);
+  }
+
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
   changes.page_floor_bytes = pages.bytes;
   if (!*packing) return packing->error();

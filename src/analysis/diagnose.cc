@@ -53,9 +53,10 @@ class Diagnostician {
     find_instant();
     if (options_.card_bytes && *options_.card_bytes < held_bytes_) {
       return Error{.code = "gpu-too-small",
-                   .what = fmt::format("the recording shows at least {} on the card", format_bytes(held_bytes_)),
+                   .what = "error.gpu-too-small",
                    .where = "--gpu",
-                   .hint = "--gpu is the whole card; for a smaller limit: oomscope replay SNAPSHOT --cap SIZE"};
+                   .hint = "error.gpu-too-small.hint",
+                   .values = {{"bytes", format_bytes(held_bytes_)}}};
     }
     return std::move(out_);
   }
@@ -217,8 +218,19 @@ class Diagnostician {
       return;
     }
     held_bytes_ = out_.balance_total_bytes;
-    add_row("outside", *options_.card_bytes - held_bytes_,
+    add_processes();
+    add_row("outside", *options_.card_bytes - out_.balance_total_bytes,
             balance_phrase(out_.instant.failed ? "from-card-at-failure" : "from-card"), true);
+  }
+
+  // What NVML said of processes, where it leaves room: it was asked a moment after the failure.
+  void add_processes() {
+    if (!options_.own_bytes || !options_.others_bytes) return;
+    const int64_t context = *options_.own_bytes - out_.instant.reserved_bytes;
+    const int64_t outside = *options_.card_bytes - held_bytes_;
+    if (context < 0 || *options_.others_bytes > outside - context) return;
+    add_row("context", context, balance_phrase("from-nvml"), true);
+    add_row("other-processes", *options_.others_bytes, balance_phrase("from-nvml"), true);
   }
 
   // --- words -----------------------------------------------------------------------------------------------------

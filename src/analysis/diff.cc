@@ -126,22 +126,25 @@ Result<EventSpan> span_of_step(const Verification& verification, int64_t wanted)
   }
   if (!first) {
     return Error{.code = "steps-unknown",
-                 .what = "the recording shows no steps",
+                 .what = "error.steps-unknown",
                  .where = fmt::format("--at step {}", wanted),
-                 .hint = "put each step into torch.profiler.record_function(f\"oomscope.step:{i}\"), or --at peak"};
+                 .hint = "error.steps-unknown.hint"};
   }
   return Error{.code = "step-not-found",
-               .what = fmt::format("the recording has steps {} to {}; of this one it has no events", *first, last),
+               .what = "error.step-not-found",
                .where = fmt::format("--at step {}", wanted),
-               .hint = fmt::format("--at step {}", last)};
+               .hint = fmt::format("--at step {}", last),
+               .values = {{"first", std::to_string(*first)}, {"last", std::to_string(last)}}};
 }
 
 Result<Shown> state_at(const Verification& verification, const DiffMoment& moment) {
   if (!moment.step) return show_state(verification, moment.moment, 0, GroupBy::stack, /*with_curve=*/false);
   OOM_TRY(const uint32_t event, peak_of_step(verification, *moment.step));
   OOM_TRY(Shown shown, show_state(verification, Moment::event, event, GroupBy::stack, /*with_curve=*/false));
-  shown.at =
-      fmt::format("step {}, event {} of {}", *moment.step, format_count(event), format_count(shown.totals.events));
+  shown.at = Phrase{.key = "moment.step"}
+                 .with("step", std::to_string(*moment.step))
+                 .with("event", format_count(event))
+                 .with("events", format_count(shown.totals.events));
   return shown;
 }
 
@@ -152,20 +155,6 @@ Result<Shown> state_of_side(const char* side, const Verification& verification, 
   error.where = fmt::format("{}, {}", side, error.where);
   if (error.code == "no-oom-event") error.hint = "oomscope diff A B --at peak";
   return error;
-}
-
-Phrase moment_of(const DiffMoment& moment, const Shown& shown) {
-  const int64_t events = shown.totals.events;
-  if (events == 0) return Phrase{.key = "diff.at.no-history"};
-  if (shown.event == kNoEvent) return Phrase{.key = "diff.at.before"}.with("events", format_count(events));
-  const char* key = moment.step                    ? "diff.at.step"
-                    : moment.moment == Moment::oom ? "diff.at.oom"
-                    : moment.moment == Moment::end ? "diff.at.end"
-                                                   : "diff.at.peak";
-  return Phrase{.key = key}
-      .with("step", moment.step ? format_count(*moment.step) : "")
-      .with("event", format_count(shown.event))
-      .with("events", format_count(events));
 }
 
 }  // namespace
@@ -193,8 +182,6 @@ Result<Diff> find_differences(const Verification& a, const Verification& b, cons
   Diff diff;
   OOM_TRY(diff.a, state_of_side("A", a, moment));
   OOM_TRY(diff.b, state_of_side("B", b, moment));
-  diff.at_a = moment_of(moment, diff.a);
-  diff.at_b = moment_of(moment, diff.b);
   diff.rows = match_sites(live_sites(a, diff.a.event), live_sites(b, diff.b.event));
   diff.settings = setting_differences(a, b);
   return diff;

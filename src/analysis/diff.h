@@ -44,8 +44,6 @@ struct SettingDifference {
 struct Diff {
   Shown a;  // totals and the moment; its rows are not filled from here
   Shown b;
-  Phrase at_a;  // the moment in words: diff.at.ID
-  Phrase at_b;
   std::vector<DiffRow> rows;  // the user's own code first, then by size of the difference; sum to the active bytes
   std::vector<SettingDifference> settings;
 };

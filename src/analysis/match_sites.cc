@@ -12,8 +12,9 @@
 //
 // A pair that agrees in nothing still counts a little: a line that was rewritten stands where its old self stood.
 //
-// Cost: lines of A times lines of B of each function, which have few. What that may cost in all is limited; beyond
-// (generated code: thousands of lines of one function, hundreds of files of one name) they are paired in order.
+// Cost: lines of A times lines of B of each function, which have few. What that may cost in all is limited to so many
+// comparisons a line of the recordings, so that it is linear in them; beyond (generated code: thousands of lines of one
+// function, hundreds of files of one name) lines are paired in order.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -30,6 +31,7 @@ using Sites = std::vector<const LiveSite*>;
 // Comparisons that one diff may make.
 class Budget {
  public:
+  explicit Budget(size_t sites) : left_(sites * kComparisonsOfSite) {}
   [[nodiscard]] bool take(size_t comparisons) {
     if (comparisons > left_) return false;
     left_ -= comparisons;
@@ -37,7 +39,8 @@ class Budget {
   }
 
  private:
-  size_t left_ = size_t{1} << 23;
+  static constexpr size_t kComparisonsOfSite = 4096;
+  size_t left_;
 };
 
 // Do they call anything in common? Both ascending.
@@ -166,20 +169,25 @@ std::vector<File> files_of(const Sites& sites) {
 // Files of one name, and in them one function.
 void match_files(const Sites& a, const Sites& b, Budget& budget, std::vector<DiffRow>& rows) {
   const std::vector<File> left = files_of(a);
-  std::vector<File> right = files_of(b);
+  const std::vector<File> right = files_of(b);
   const bool in_order = !budget.take(left.size() * right.size());
+  std::vector<bool> is_taken(right.size(), false);
+  size_t next = 0;  // the first that is not taken
   for (const File& file : left) {
-    auto best = right.begin();
+    while (next < right.size() && is_taken[next]) ++next;
+    size_t best = next;
     size_t most = 0;
-    for (auto other = right.begin(); other != right.end() && !in_order; ++other) {
-      const size_t common = common_folders(file.path, other->path);
+    for (size_t other = next; other < right.size() && !in_order; ++other) {
+      const size_t common = is_taken[other] ? 0 : common_folders(file.path, right[other].path);
       if (common > most) best = other;
       most = std::max(most, common);
     }
-    match_lines(file.sites, best == right.end() ? Sites() : best->sites, budget, rows);
-    if (best != right.end()) right.erase(best);
+    match_lines(file.sites, best == right.size() ? Sites() : right[best].sites, budget, rows);
+    if (best != right.size()) is_taken[best] = true;
   }
-  for (const File& file : right) match_lines({}, file.sites, budget, rows);
+  for (size_t other = 0; other < right.size(); ++other) {
+    if (!is_taken[other]) match_lines({}, right[other].sites, budget, rows);
+  }
 }
 
 }  // namespace
@@ -193,7 +201,7 @@ std::vector<DiffRow> match_sites(const std::vector<LiveSite>& a, const std::vect
     by_function[{normal_file(site.file), normal_function(site.function)}].second.push_back(&site);
   }
   std::vector<DiffRow> rows;
-  Budget budget;
+  Budget budget(a.size() + b.size());
   for (const auto& [key, sites] : by_function) match_files(sites.first, sites.second, budget, rows);
   std::sort(rows.begin(), rows.end(), [](const DiffRow& left, const DiffRow& right) {
     return std::tuple(!left.user_code, -std::abs(left.delta()), left.site, left.line_a) <

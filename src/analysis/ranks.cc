@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -156,6 +157,10 @@ Relation relation_of(const Design& a, const Design& b) {
   return second ? Relation::second_has_more : Relation::equal;
 }
 
+// A job has few designs: so many at most are compared with each other, so that the cost stays linear in ranks where a
+// folder holds thousands of recordings that have nothing in common.
+constexpr size_t kMostDesigns = 64;
+
 // Groups of equal ranks, then those that are part of exactly one design joined to it.
 class Grouping {
  public:
@@ -163,7 +168,7 @@ class Grouping {
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (!ranks[i].error) place(i);
     }
-    join_parts();
+    if (groups_.size() <= kMostDesigns) join_parts();
   }
 
   [[nodiscard]] std::vector<RankGroup> take() { return std::move(groups_); }
@@ -172,7 +177,7 @@ class Grouping {
   [[nodiscard]] const Design& design(size_t group) const { return ranks_[groups_[group].members.front()].facts.design; }
 
   void place(size_t rank) {
-    for (RankGroup& group : groups_) {
+    for (RankGroup& group : std::span(groups_).first(std::min(groups_.size(), kMostDesigns))) {
       const Design& other = ranks_[group.members.front()].facts.design;
       if (relation_of(ranks_[rank].facts.design, other) != Relation::equal) continue;
       group.members.push_back(rank);
@@ -365,6 +370,11 @@ RankComparison compare_ranks(const std::vector<Rank>& ranks) {
     out.groups[group].typical = median_member(ranks, whole_members(ranks, out.groups[group].members));
     for (size_t member : out.groups[group].members) out.group_of[member] = group;
   }
+  const bool any_number =
+      std::any_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.rank.has_value(); });
+  const bool any_alike = std::any_of(out.groups.begin(), out.groups.end(),
+                                     [](const RankGroup& group) { return group.members.size() > 1; });
+  out.unrelated = out.groups.size() > 1 && !any_number && !any_alike;
   find_outliers(ranks, out);
   find_failures(ranks, out);
   return out;

@@ -89,6 +89,7 @@ struct RankComparison {
   std::vector<RankGroup> groups;
   std::vector<std::optional<size_t>> group_of;  // by rank; empty for unreadable ones
   std::vector<Outlier> outliers;                // most bytes first
+  bool unrelated = false;  // no name tells a rank, and no two ask alike: recordings, not the ranks of one job
   int64_t failed = 0;
   int64_t unreadable = 0;
   std::optional<size_t> first_failure;  // empty: none failed, or nobody can know which was the first

@@ -37,6 +37,7 @@ class FactFinder {
     measure_rests();
     find_survived_failures();
     find_growths();
+    find_site_growths();
     group_by_stack();
     return std::move(out_);
   }
@@ -193,6 +194,45 @@ class FactFinder {
     std::stable_sort(out_.growths.begin(), out_.growths.end(),
                      [](const Growth& a, const Growth& b) { return a.bytes > b.bytes; });
     for (Growth& growth : out_.growths) growth.largest = largest_left(growth);
+  }
+
+  // What the program makes of results, outside of modules, and keeps: one line that left a block in most passes up to
+  // the last. Where whole passes of the same time are kept, that is told already.
+  void find_site_growths() {
+    constexpr int64_t kPasses = 8;
+    constexpr int64_t kLittle = 64 << 10;  // a pass
+    std::unordered_map<uint32_t, size_t> index;
+    std::vector<Growth> found;
+    const uint32_t last = pass_at(out_.basis);
+    if (last == kNoPass || !out_.growths.empty()) return;
+    for (uint32_t id : out_.left) {
+      const Allocation& allocation = timeline_.allocations[id];
+      const uint32_t pass = pass_at(allocation.begin);
+      const StackTraits& traits = out_.traits(id);
+      if (pass == kNoPass || has_failed(pass) || traits.has(Trait::module_call) || traits.role != StackRole::user)
+        continue;
+      const auto [entry, added] = index.emplace(static_cast<uint32_t>(allocation.stack), found.size());
+      if (added) {
+        found.push_back(Growth{.caller = structure().passes[pass].caller,
+                               .first_pass = pass,
+                               .last_pass = kNoPass,
+                               .call = structure().passes[pass].first_stack,
+                               .largest = allocation.stack,
+                               .site = allocation.stack});
+      }
+      Growth& growth = found[entry->second];
+      growth.passes += pass != growth.last_pass ? 1 : 0;
+      growth.last_pass = pass;
+      growth.bytes += allocation.requested;
+      growth.blocks += 1;
+    }
+    for (Growth& growth : found) {
+      growth.of = last - growth.first_pass + 1;
+      const bool lasting = growth.passes >= kPasses && growth.passes * 2 >= growth.of && last - growth.last_pass <= 2;
+      if (lasting && growth.bytes >= kLittle * growth.passes) out_.growths.push_back(growth);
+    }
+    std::stable_sort(out_.growths.begin(), out_.growths.end(),
+                     [](const Growth& a, const Growth& b) { return a.bytes > b.bytes; });
   }
 
   [[nodiscard]] bool has_failed(uint32_t pass) const {

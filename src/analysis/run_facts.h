@@ -46,6 +46,7 @@ struct Growth {
   bool with_graph = false;          // what is left comes from all over the model: a graph; else outputs
   StackId call = StackId::none;     // a stack of the first
   StackId largest = StackId::none;  // stack of the largest block that is left
+  StackId site = StackId::none;     // all of it is from here, outside of modules; none: from all over the pass
 };
 
 // A request that failed and that the program survived.

@@ -17,6 +17,16 @@ namespace {
 
 constexpr size_t kCurvePoints = 512;
 
+Phrase moment_phrase(Moment moment, uint32_t event, uint32_t events) {
+  if (events == 0) return Phrase{.key = "moment.no-history"};
+  if (event == kNoEvent) return Phrase{.key = "moment.before"}.with("events", format_count(events));
+  const char* key = moment == Moment::peak  ? "moment.peak"
+                    : moment == Moment::end ? "moment.end"
+                    : moment == Moment::oom ? "moment.oom"
+                                            : "moment.event";
+  return Phrase{.key = key}.with("event", format_count(event)).with("events", format_count(events));
+}
+
 class StateView {
  public:
   StateView(const Verification& verification, GroupBy by)
@@ -25,14 +35,7 @@ class StateView {
   Result<Shown> run(Moment moment, int64_t event, bool with_curve) {
     OOM_TRY(shown_.event, find_event(moment, event));
     const uint32_t events = static_cast<uint32_t>(trace_.size_events());
-    const char* name = moment == Moment::peak  ? "peak"
-                       : moment == Moment::end ? "end"
-                       : moment == Moment::oom ? "oom"
-                                               : "event";
-    shown_.at = events == 0 ? "end (no history)"
-                : shown_.event == kNoEvent
-                    ? fmt::format("{}, before the first of {} events", name, format_count(events))
-                    : fmt::format("{}, event {} of {}", name, format_count(shown_.event), format_count(events));
+    shown_.at = moment_phrase(moment, shown_.event, events);
     fill_peaks(events);
     if (by_ == GroupBy::category) {
       categorize();
@@ -60,15 +63,16 @@ class StateView {
           if (trace_.action[i] == Action::oom) return i;
         }
         return Error{.code = "no-oom-event",
-                     .what = "the recording has no failed request",
+                     .what = "error.no-oom-event",
                      .where = "--at oom",
                      .hint = "oomscope show SNAPSHOT --at peak"};
       case Moment::event:
         if (event < static_cast<int64_t>(events)) return static_cast<uint32_t>(event);
         return Error{.code = "event-out-of-range",
-                     .what = fmt::format("the recording has events 0 to {}", static_cast<int64_t>(events) - 1),
+                     .what = "error.event-out-of-range",
                      .where = fmt::format("--at {}", event),
-                     .hint = "oomscope show SNAPSHOT --at end"};
+                     .hint = "oomscope show SNAPSHOT --at end",
+                     .values = {{"last", std::to_string(static_cast<int64_t>(events) - 1)}}};
     }
     return 0U;
   }
@@ -115,7 +119,7 @@ class StateView {
                                   .count = 0,
                                   .most_bytes = sums.rounding_most,
                                   .most_at = sums.rounding_most_at,
-                                  .reason = "what blocks are larger than their requests",
+                                  .reason = "rounding",
                                   .confidence = Confidence::high});
     shown_.structure = ShownStructure{.steps = static_cast<int64_t>(structure.step_ends.size()),
                                       .passes = static_cast<int64_t>(structure.passes.size()),
@@ -192,9 +196,8 @@ class StateView {
       case GroupBy::category: break;
       case GroupBy::size: return format_bytes(static_cast<int64_t>(key));
       case GroupBy::stream:
-        return key < trace_.streams.size() ? fmt::format("stream {}", static_cast<uint64_t>(trace_.streams[key]))
-                                           : "stream unknown";
-      case GroupBy::segment: return key == 0 ? "(segment given back before the end)" : fmt::format("{:#x}", key);
+        return key < trace_.streams.size() ? std::to_string(static_cast<uint64_t>(trace_.streams[key])) : "";
+      case GroupBy::segment: return key == 0 ? "" : format_address(key);
     }
     return "";
   }
@@ -221,6 +224,20 @@ class StateView {
   GroupBy by_;
   Shown shown_;
 };
+
+Phrase pool_phrase(const Segment& segment) {
+  Phrase stream;
+  const uint64_t id = static_cast<uint64_t>(segment.stream);
+  if (id != 0) stream = Phrase{.key = "show.pool.stream"}.with("id", std::to_string(id));
+  Phrase owner;
+  if (segment.pool->owner != nullptr) {
+    const PoolId& pool = segment.pool->owner->id;
+    owner = Phrase{.key = "show.pool.owner"}.with("id", fmt::format("{},{}", pool.first, pool.second));
+  }
+  return Phrase{.key = segment.pool->is_small ? "show.pool.small" : "show.pool.large"}
+      .with("on_stream", std::move(stream))
+      .with("of_pool", std::move(owner));
+}
 
 constexpr size_t kMapCells = 32;
 
@@ -299,7 +316,7 @@ std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t 
                        .smallest_live = 0,
                        .smallest_site = "",
                        .map = "",
-                       .pool = segment->pool->is_small ? "small" : "large"};
+                       .pool = pool_phrase(*segment)};
       const Block* first = block;
       uint32_t smallest = kNoAllocation;
       for (; block != nullptr && block->mapped; block = block->next) {
@@ -317,11 +334,6 @@ std::vector<SegmentHarm> segment_map(const Verification& verification, uint32_t 
       if (harm.live_blocks == 0 || harm.free_bytes == 0) continue;
       if (smallest < timeline.allocations.size()) {
         harm.smallest_site = site_text(*timeline.snapshot, timeline.allocations[smallest].stack);
-      }
-      if (static_cast<uint64_t>(segment->stream) != 0)
-        harm.pool += fmt::format(", stream {}", static_cast<uint64_t>(segment->stream));
-      if (segment->pool->owner != nullptr) {
-        harm.pool += fmt::format(", pool ({},{})", segment->pool->owner->id.first, segment->pool->owner->id.second);
       }
       harm.map = cells_of(first, block, harm.address, harm.size);
       segments.push_back(std::move(harm));

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "replay/verify.h"
 #include "types/confidence.h"
+#include "types/phrase.h"
 
 namespace oomscope {
 
@@ -28,14 +29,14 @@ struct ShowTotals {
 };
 
 struct ShowRow {
-  std::string key;
+  std::string key;  // a site, a category, bytes, a stream or an address; empty: not known
   int64_t bytes = 0;
   int64_t count = 0;
   bool user_code = true;  // by stack: the site is the user's own line
   // By category alone:
   int64_t most_bytes = 0;  // the most of it that was ever live, and when
   uint32_t most_at = 0;
-  std::string_view reason;  // of the largest part of it
+  std::string_view reason;  // of the largest part of it: reason.ID
   Confidence confidence = Confidence::low;
 };
 
@@ -57,12 +58,12 @@ struct SegmentHarm {
   int64_t live_blocks = 0;
   int64_t smallest_live = 0;  // the smallest live block, and whose it is
   std::string smallest_site;
-  std::string map;   // 32 cells: '#' full, '+' part, '.' free
-  std::string pool;  // "large", "small", "large, stream 3", "small, pool (0,1)"
+  std::string map;  // 32 cells: '#' full, '+' part, '.' free
+  Phrase pool;      // "large", "small", "large, stream 3", "small, pool (0,1)"
 };
 
 struct Shown {
-  std::string at;      // "peak, event 4,711 of 71,803"
+  Phrase at;           // "peak, event 4,711 of 71,803"
   uint32_t event = 0;  // kNoEvent: before the first one
   ShowTotals totals;
   std::vector<ShowRow> rows;                // by bytes, descending; sum to totals.active

@@ -290,35 +290,16 @@ void fill_balance(TextFacts& facts) {
 
 // ---- ranks
 
-std::optional<int> rank_in_name(std::string_view name) {
-  const size_t slash = name.find_last_of('/');
-  const std::string_view file = slash == std::string_view::npos ? name : name.substr(slash + 1);
-  const size_t at = file.find("rank");
-  if (at == std::string_view::npos) return std::nullopt;
-  int rank = 0;
-  bool has_digit = false;
-  for (size_t i = at + 4; i < file.size() && rank < 100000; ++i) {
-    if (file[i] >= '0' && file[i] <= '9') {
-      rank = rank * 10 + (file[i] - '0');
-      has_digit = true;
-    } else if (has_digit || (file[i] != '_' && file[i] != '-' && file[i] != '.')) {
-      break;
-    }
-  }
-  return has_digit ? std::optional<int>(rank) : std::nullopt;
-}
-
 void find_ranks(std::span<const TextEvidence> logs, TextFacts& facts) {
   std::map<std::pair<size_t, int>, RankFailure> strongest;
   for (size_t log = 0; log < logs.size(); ++log) {
-    const std::optional<int> of_file = rank_in_name(logs[log].name);
     for (const TextMessage& message : logs[log].messages) {
       if (!is_failure(message)) continue;
-      const std::optional<int> rank = message.rank ? message.rank : of_file;
+      const std::optional<int> rank = message.rank ? message.rank : logs[log].rank;
       if (!rank && logs.size() == 1) continue;
       // One log of all ranks is told apart by its prefixes, several logs by themselves.
-      const auto [at, is_new] =
-          strongest.try_emplace({log, rank.value_or(-1)}, RankFailure{rank, log, &message, message.kind});
+      const auto [at, is_new] = strongest.try_emplace({log, rank.value_or(-1)},
+                                                      RankFailure{rank, logs[log].node, log, &message, message.kind});
       if (!is_new && message.strength > at->second.message->strength) at->second.message = &message;
     }
   }
@@ -380,18 +361,21 @@ void merge_surroundings(const Surroundings& from, Surroundings& to) {
   if (!to.prefetch_factor) to.prefetch_factor = from.prefetch_factor;
   if (!to.batch_size) to.batch_size = from.batch_size;
   if (!to.pin_memory) to.pin_memory = from.pin_memory;
+  if (!to.ranks_on_host) to.ranks_on_host = from.ranks_on_host;
+  if (!to.batch_bytes) to.batch_bytes = from.batch_bytes;
   if (to.framework.empty()) to.framework = from.framework;
   to.is_windows |= from.is_windows;
   to.is_wsl |= from.is_wsl;
   to.is_notebook |= from.is_notebook;
   to.is_container |= from.is_container;
   to.is_slurm |= from.is_slurm;
+  to.is_rocm |= from.is_rocm;
   to.expandable_segments |= from.expandable_segments;
 }
 
 // ---- caveats
 
-void add_caveat(TextFacts& facts, const char* code, std::vector<std::pair<std::string, std::string>> values = {}) {
+void add_caveat(TextFacts& facts, const char* code, Values values = {}) {
   facts.caveats.push_back(Caveat{code, std::move(values), CaveatSource::recording});
 }
 
@@ -501,7 +485,9 @@ bool log_agrees_with_snapshot(const TextFacts& facts, Kind snapshot) {
     return kind == Kind::gpu_oom || kind == Kind::gpu_oom_capacity || kind == Kind::gpu_oom_fragmentation ||
            kind == Kind::gpu_oom_other_process || kind == Kind::gpu_oom_first_alloc_or_context;
   };
-  return facts.failure == nullptr || facts.kind == snapshot || (is_gpu(facts.kind) && is_gpu(snapshot));
+  if (facts.failure == nullptr || facts.kind == snapshot || (is_gpu(facts.kind) && is_gpu(snapshot))) return true;
+  // The error that ends the program may be what it made of the failure.
+  return facts.failure->family == Family::program && snapshot != Kind::no_failure;
 }
 
 bool log_outweighs_snapshot(const TextFacts& facts, Kind snapshot) {

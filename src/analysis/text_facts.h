@@ -22,6 +22,7 @@ namespace oomscope {
 // The first failure of one rank, or of one log where no rank is named.
 struct RankFailure {
   std::optional<int> rank;
+  std::optional<int> node;
   size_t log = 0;
   const TextMessage* message = nullptr;
   Kind kind = Kind::gpu_oom;

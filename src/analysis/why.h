@@ -14,6 +14,7 @@
 #include "analysis/free_space.h"
 #include "base/caveat.h"
 #include "base/result.h"
+#include "plan/advice.h"
 #include "replay/sweep.h"
 #include "replay/verdict.h"
 #include "replay/verify.h"
@@ -26,6 +27,9 @@ namespace oomscope {
 struct WhyOptions {
   std::optional<int64_t> cap_bytes;   // the limit the job ran under, if known
   std::optional<int64_t> card_bytes;  // the whole card, if known
+  // On the card at the failure, as NVML said then: this process with its context, and all others.
+  std::optional<int64_t> own_bytes;
+  std::optional<int64_t> others_bytes;
   std::optional<RuleSet> rules;
   int threads = 1;
   std::function<void(size_t done, size_t total)> progress;
@@ -85,12 +89,17 @@ struct Changes {
   bool recorded_completes = true;       // that replay
   int64_t page_floor_bytes = 0;
   int64_t packing_bytes = 0;
-  std::vector<Verdict> verdicts;       // one a failed request that counts
-  std::vector<uint32_t> curve_events;  // at which the points of the runs' curves begin
-  Caveats caveats;                     // of the replays under other settings
-  Phrase sentence;                     // what would have made it fit, or how much less would do
+  std::vector<Verdict> verdicts;         // one a failed request that counts
+  std::vector<MeasureOutcome> measures;  // what the program may do, each replayed; empty for very long recordings
+  std::vector<uint32_t> curve_events;    // at which the points of the runs' curves begin
+  Caveats caveats;                       // of the replays under other settings
+  Phrase sentence;                       // what would have made it fit, or how much less would do
 };
 
+// Of several devices the one whose request failed last; else the one that holds most. A caveat names the others.
+// `devices` are those of the snapshot, at least one.
+[[nodiscard]] int32_t device_to_explain(const Snapshot& snapshot, const std::vector<int32_t>& devices,
+                                        Caveats& caveats);
 // Error: gpu-too-small. A file without history gets a diagnosis of its segments.
 [[nodiscard]] Result<Diagnosis> diagnose(const Snapshot& snapshot, int32_t device, const WhyOptions& options);
 [[nodiscard]] Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& options);

@@ -1,23 +1,24 @@
 #include "base/bytes_text.h"
 
 #include <array>
+#include <charconv>
 #include <limits>
 #include <optional>
 
 namespace oomscope {
 namespace {
 
-constexpr std::string_view kSizeHint = "write it like 24GiB, 512M, 1.5GiB or 1048576 (bytes)";
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-Error size_error(std::string_view text, std::string what, std::string code = "bad-size") {
+// `what` is "error.size.WHAT".
+Error size_error(std::string_view text, std::string_view what, std::string code = "bad-size", std::string unit = "") {
   return Error{.code = std::move(code),
-               .what = std::move(what),
-               .where = "size \"" + std::string(text) + "\"",
-               .hint = std::string(kSizeHint)};
+               .what = "error.size." + std::string(what),
+               .where = "\"" + std::string(text) + "\"",
+               .hint = "error.size.hint",
+               .values = {{"unit", std::move(unit)}}};
 }
 
 std::optional<int64_t> unit_bytes(std::string_view unit) {
@@ -116,27 +117,26 @@ Result<int64_t> parse_size(std::string_view text) {
   std::string_view rest = text;
   while (!rest.empty() && is_blank(rest.front())) rest.remove_prefix(1);
   while (!rest.empty() && is_blank(rest.back())) rest.remove_suffix(1);
-  if (rest.empty()) return size_error(text, "a size is missing");
-  if (rest.front() == '-') return size_error(text, "a size cannot be negative");
+  if (rest.empty()) return size_error(text, "missing");
+  if (rest.front() == '-') return size_error(text, "negative");
   const std::optional<Number> number = read_number(rest);
-  if (!number) return size_error(text, "not a size: expected a number and a unit");
+  if (!number) return size_error(text, "no-size");
   rest.remove_prefix(number->length);
   while (!rest.empty() && is_blank(rest.front())) rest.remove_prefix(1);
   const std::optional<int64_t> unit = unit_bytes(rest);
-  if (!unit)
-    return size_error(text, "unknown unit \"" + std::string(rest) + "\"; the units are B, KiB, MiB, GiB and TiB");
-  if (*unit == 1 && !number->fraction.empty()) return size_error(text, "a fraction of a byte; the unit is missing");
+  if (!unit) return size_error(text, "unknown-unit", "bad-size", std::string(rest));
+  if (*unit == 1 && !number->fraction.empty()) return size_error(text, "fraction");
 
   int64_t value = 0;
   for (char digit : number->whole) {
     if (value > (std::numeric_limits<int64_t>::max() - (digit - '0')) / 10) {
-      return size_error(text, "larger than 2^63 - 1 bytes", "size-out-of-range");
+      return size_error(text, "too-large", "size-out-of-range");
     }
     value = value * 10 + (digit - '0');
   }
   const int64_t fraction_bytes = fraction_of(number->fraction, *unit);
   if (value > (std::numeric_limits<int64_t>::max() - fraction_bytes) / *unit) {
-    return size_error(text, "larger than 2^63 - 1 bytes", "size-out-of-range");
+    return size_error(text, "too-large", "size-out-of-range");
   }
   return value * *unit + fraction_bytes;
 }
@@ -159,6 +159,12 @@ std::string format_count(int64_t count) { return std::string(minus_of(count)) + 
 
 std::string format_count_signed(int64_t difference) {
   return std::string(sign_of(difference)) + group_digits(magnitude(difference));
+}
+
+std::string format_address(uint64_t address) {
+  std::array<char, 16> digits{};
+  const std::to_chars_result written = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16);
+  return "0x" + std::string(digits.data(), written.ptr);
 }
 
 std::string format_percent(int64_t part, int64_t whole) {

@@ -35,6 +35,8 @@ constexpr int64_t kTiB = int64_t{1} << 40;
 [[nodiscard]] std::string format_count(int64_t count);  // "1,468,706"
 [[nodiscard]] std::string format_count_signed(int64_t difference);
 
+[[nodiscard]] std::string format_address(uint64_t address);  // "0x7f0a2c000000"
+
 // "12.3 %", one decimal, "-" when whole is 0. Rounds half up.
 [[nodiscard]] std::string format_percent(int64_t part, int64_t whole);
 

@@ -49,19 +49,19 @@ TEST(ParseSize, ReadsWhatFormatMibWrites) {
 }
 
 TEST(ParseSize, ErrorsNameTheReason) {
-  EXPECT_EQ(error_of(""), "a size is missing");
-  EXPECT_EQ(error_of("   "), "a size is missing");
-  EXPECT_EQ(error_of("-1GiB"), "a size cannot be negative");
-  EXPECT_EQ(error_of("GiB"), "not a size: expected a number and a unit");
-  EXPECT_EQ(error_of("24XB"), "unknown unit \"XB\"; the units are B, KiB, MiB, GiB and TiB");
-  EXPECT_EQ(error_of("1.5"), "a fraction of a byte; the unit is missing");
-  EXPECT_EQ(error_of("1."), "not a size: expected a number and a unit");
+  EXPECT_EQ(error_of(""), "error.size.missing");
+  EXPECT_EQ(error_of("   "), "error.size.missing");
+  EXPECT_EQ(error_of("-1GiB"), "error.size.negative");
+  EXPECT_EQ(error_of("GiB"), "error.size.no-size");
+  EXPECT_EQ(error_of("24XB"), "error.size.unknown-unit");
+  EXPECT_EQ(error_of("1.5"), "error.size.fraction");
+  EXPECT_EQ(error_of("1."), "error.size.no-size");
 }
 
 TEST(ParseSize, OverflowIsAnError) {
   EXPECT_EQ(size_of("9223372036854775807"), std::numeric_limits<int64_t>::max());
-  EXPECT_EQ(error_of("9223372036854775808"), "larger than 2^63 - 1 bytes");
-  EXPECT_EQ(error_of("8388608TiB"), "larger than 2^63 - 1 bytes");
+  EXPECT_EQ(error_of("9223372036854775808"), "error.size.too-large");
+  EXPECT_EQ(error_of("8388608TiB"), "error.size.too-large");
   EXPECT_EQ(size_of("8388607.5TiB"), std::numeric_limits<int64_t>::max() - kTiB / 2 + 1);
 }
 
@@ -104,6 +104,11 @@ TEST(FormatCount, SeparatesThousands) {
   EXPECT_EQ(format_count(999), "999");
   EXPECT_EQ(format_count(1468706), "1,468,706");
   EXPECT_EQ(format_count(-1000), "-1,000");
+}
+
+TEST(FormatAddress, IsHexadecimal) {
+  EXPECT_EQ(format_address(0x7f0a2c000000), "0x7f0a2c000000");
+  EXPECT_EQ(format_address(0), "0x0");
 }
 
 TEST(FormatPercent, OneDecimal) {

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "base/values.h"
 
 namespace oomscope {
 
@@ -15,7 +16,7 @@ enum class CaveatSource {
 
 struct Caveat {
   std::string code;  // stable, kebab-case; its sentence is "caveat.CODE" in src/words/
-  std::vector<std::pair<std::string, std::string>> values;  // what stands for {name} in that sentence
+  Values values;     // what stands for {name} in that sentence
   CaveatSource source = CaveatSource::recording;
   bool operator==(const Caveat&) const = default;
 };

@@ -9,16 +9,20 @@
 #include <utility>
 #include <variant>
 
+#include "base/values.h"
+
 namespace oomscope {
 
 // Cannot go on. `code` is stable and kebab-case (tests and scripts match it), `what` is one lower-case sentence,
 // `where` names file, byte offset or event, `hint` is the next step as a command or an action. Only `hint` may be
-// empty.
+// empty. Each of the three is a key of src/words/ ("error.file-not-found"), said with `values`, or a text that is the
+// same in every language: a path, a command, PyTorch's own words.
 struct Error {
   std::string code;
   std::string what;
   std::string where;
   std::string hint;
+  Values values = {};
 };
 
 // Success without a value, for Result<Done>.

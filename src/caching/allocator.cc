@@ -336,6 +336,13 @@ void CachingAllocator::free_held(Block* block) {
   held_.emplace_hint(held_.end(), block->gc_base, block);
 }
 
+void CachingAllocator::hold_last(Block* block) {
+  if (!block->held) return;
+  held_.erase(block->gc_base);
+  block->gc_base = next_held_number_++;
+  held_.emplace_hint(held_.end(), block->gc_base, block);
+}
+
 void CachingAllocator::complete(Block* block) {
   if (!block->held) return;  // a full release completed it already
   block->held = false;

@@ -117,6 +117,8 @@ class CachingAllocator {
   [[nodiscard]] int64_t address_ties() const { return address_ties_; }
   // The smallest total of reserved bytes and request that the limit or the driver refused so far.
   [[nodiscard]] std::optional<int64_t> smallest_refused_bytes() const { return smallest_refused_; }
+  // A full release completes held blocks in the order of their frees, but for those that were put last: in that order.
+  void hold_last(Block* block);
   // Blocks freed by free_held that are not complete yet.
   [[nodiscard]] size_t held_count() const { return held_.size(); }
 
@@ -241,7 +243,7 @@ class CachingAllocator {
   };
   std::map<StreamId, std::deque<PendingEvent>> events_;  // a queue a using stream: a slow one does not hold the others
   std::vector<Block*> deferred_;                         // freed with stream uses while a capture was underway
-  std::map<uint64_t, Block*> held_;                      // by the order of their frees (Block::gc_base meanwhile)
+  std::map<uint64_t, Block*> held_;                      // in the order of completion (Block::gc_base meanwhile)
   uint64_t next_held_number_ = 0;
 };
 

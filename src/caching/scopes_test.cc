@@ -404,6 +404,25 @@ TEST(HeldFree, CompletesAtAFullReleaseInTheOrderOfTheFrees) {
   EXPECT_EQ(rig.stats().num_device_free, 2);
 }
 
+// Neighbours merge in the order of completion, which the totals of inactive splits show.
+TEST(HeldFree, CompletesThoseThatWerePutLastInThatOrder) {
+  enum class Way { held, held_and_reordered, at_once };
+  const auto inactive_splits_made = [](Way way) {
+    Rig rig;
+    Block* a = rig.get(4 * kMiB);
+    Block* b = rig.get(4 * kMiB);
+    Block* c = rig.get(4 * kMiB);
+    for (Block* block : way == Way::at_once ? std::vector<Block*>{b, c, a} : std::vector<Block*>{a, b, c}) {
+      way == Way::at_once ? rig.free(block) : rig.allocator.free_held(block);
+    }
+    if (way == Way::held_and_reordered) rig.allocator.hold_last(a);
+    rig.allocator.empty_cache();
+    return rig.stats().inactive_split_bytes.all().allocated;
+  };
+  EXPECT_EQ(inactive_splits_made(Way::held_and_reordered), inactive_splits_made(Way::at_once));
+  EXPECT_NE(inactive_splits_made(Way::held), inactive_splits_made(Way::at_once));
+}
+
 TEST(HeldFree, CompletionAfterAFullReleaseIsIgnored) {
   Rig rig;
   Block* a = rig.get(5 * kMiB);

@@ -15,8 +15,12 @@ namespace {
 // CLI11 takes an empty argument for a missing one, but `--conf ''` means PyTorch's defaults.
 constexpr std::string_view kEmptyValue = "\x01";
 
-Error usage_error(std::string what, std::string where, std::string hint) {
-  return Error{.code = "bad-usage", .what = std::move(what), .where = std::move(where), .hint = std::move(hint)};
+Error usage_error(std::string what, std::string where, std::string hint, Values values = {}) {
+  return Error{.code = "bad-usage",
+               .what = std::move(what),
+               .where = std::move(where),
+               .hint = std::move(hint),
+               .values = std::move(values)};
 }
 
 const Command* find_command(const std::vector<Command>& commands, std::string_view name) {
@@ -43,7 +47,7 @@ Result<const Command*> choose_command(std::vector<std::string>& words, const std
       words.push_back("-");
       return why;
     }
-    return usage_error("no command and no file", "arguments", "oomscope --help");
+    return usage_error("error.no-command", "error.arguments", "oomscope --help");
   }
   if (const Command* command = find_command(commands, *first)) {
     words.erase(first);
@@ -59,8 +63,9 @@ Result<const Command*> choose_command(std::vector<std::string>& words, const std
   for (const Command& command : commands) names.push_back(command.name);
   const std::string_view near = did_you_mean(*first, names);
   const std::string shown = printable(*first);
-  return usage_error("no command and no file is called \"" + shown + "\"", "arguments",
-                     near.empty() ? "oomscope --help" : "did you mean: oomscope " + std::string(near));
+  return usage_error("error.unknown-command", "error.arguments",
+                     near.empty() ? "oomscope --help" : "error.near-command",
+                     {{"name", shown}, {"near", "oomscope " + std::string(near)}});
 }
 
 // The long options of the command and of the program, with their dashes.
@@ -86,14 +91,14 @@ Error unexpected_argument(const CLI::App& app, const Command& command) {
   const std::string word = extras.empty() ? "" : extras.front();
   const std::string help = "oomscope " + std::string(command.name) + " --help";
   if (word.empty() || word[0] != '-') {
-    return usage_error("takes " + positionals(command) + "; \"" + printable(word) + "\" is one too many",
-                       std::string(command.name), help);
+    return usage_error("error.one-too-many", std::string(command.name), help,
+                       {{"takes", positionals(command)}, {"word", printable(word)}});
   }
   const std::string bare = word.substr(0, word.find('='));
   const std::vector<std::string> names = option_names(app);
   const std::string_view near = did_you_mean(bare, {names.begin(), names.end()});
-  return usage_error("no option is called " + printable(bare), std::string(command.name),
-                     near.empty() ? help : "did you mean " + std::string(near) + "? All options: " + help);
+  return usage_error("error.unknown-option", std::string(command.name), near.empty() ? help : "error.near-option",
+                     {{"option", printable(bare)}, {"near", std::string(near)}, {"help", help}});
 }
 
 void mark_empty_values(std::vector<std::string>& words) {
@@ -212,14 +217,15 @@ Result<Invocation> parse_command(const Command& command, std::vector<std::string
     return unexpected_argument(app, command);
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string option = option_without_value(command, words);
-    return usage_error(option.empty() ? tidy_message(error.what()) : "a value is missing: " + option, name, help);
+    return usage_error(option.empty() ? "error.not-parsed" : "error.value-missing", name, help,
+                       {{"option", option}, {"detail", tidy_message(error.what())}});
   } catch (const CLI::ParseError& error) {
-    return usage_error(tidy_message(error.what()), name, help);
+    return usage_error("error.not-parsed", name, help, {{"detail", tidy_message(error.what())}});
   }
   const std::string missing = missing_positional(command, raw);
-  if (!missing.empty()) return usage_error(missing + " is missing", name, help);
+  if (!missing.empty()) return usage_error("error.argument-missing", name, help, {{"argument", missing}});
   const bool may_paste = context.has_terminal_input && command.name == "why";
-  if (raw.evidence.empty() && (context.has_piped_input || may_paste)) raw.evidence = {"-"};
+  if (raw.evidence.empty() && command.name == "why" && (context.has_piped_input || may_paste)) raw.evidence = {"-"};
   if (raw.conf == kEmptyValue) raw.conf.clear();
   raw.has_conf = app.get_option_no_throw("--conf") != nullptr && app.get_option("--conf")->count() > 0;
   OOM_TRY([[maybe_unused]] const Done done, command.finish(raw, invocation.options));
@@ -272,7 +278,7 @@ std::string overview(const std::vector<Command>& commands) {
     text += "\nLook: oomscope report oom.pickle -o oom.html\n";
   }
   std::string experts;
-  for (std::string_view name : {"show", "replay", "verify", "diff"}) {
+  for (std::string_view name : {"show", "replay", "verify", "diff", "baseline"}) {
     if (find_command(commands, name) != nullptr) experts += (experts.empty() ? "" : ", ") + std::string(name);
   }
   if (!experts.empty()) text += "\nExperts: " + experts + ".\n";
@@ -284,7 +290,7 @@ std::string program_help(const std::vector<Command>& commands) {
   text.erase(text.rfind("More: "));
   text += "\nCommands:\n";
   for (const Command& command : commands) {
-    text += two_columns(command.name, 7, command.summary);
+    text += two_columns(command.name, 8, command.summary);
   }
   text +=
       "\nEverywhere:\n"
@@ -302,8 +308,8 @@ Result<Done> read_device(const std::string& text, std::optional<int>& device) {
   int number = 0;
   const std::from_chars_result read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number < 0) {
-    return usage_error("\"" + printable(text) + "\" is no device number", "--device",
-                       "devices count from 0: --device 0");
+    return usage_error("error.no-device-number", "--device", "error.no-device-number.hint",
+                       {{"text", printable(text)}});
   }
   device = number;
   return Done{};
@@ -312,10 +318,10 @@ Result<Done> read_device(const std::string& text, std::optional<int>& device) {
 Result<Done> read_cap(const std::string& text, std::optional<int64_t>& cap_bytes) {
   if (text.empty()) return Done{};
   const Result<int64_t> size = parse_size(text);
-  if (!size) return usage_error(size.error().what, "--cap \"" + printable(text) + "\"", size.error().hint);
+  if (!size)
+    return usage_error(size.error().what, "--cap \"" + printable(text) + "\"", size.error().hint, size.error().values);
   if (*size < 2 * kMiB) {
-    return usage_error("no allocator works in less than 2 MiB", "--cap \"" + printable(text) + "\"",
-                       "is the unit missing? --cap 100M, --cap 24GiB");
+    return usage_error("error.cap-too-small", "--cap \"" + printable(text) + "\"", "error.cap-too-small.hint");
   }
   cap_bytes = *size;
   return Done{};
@@ -334,7 +340,7 @@ Result<Done> read_language(const std::string& text, Language& language) {
 Result<Done> read_gpu(const std::string& text, std::optional<GpuMemory>& gpu) {
   if (text.empty()) return Done{};
   const Result<GpuMemory> found = resolve_gpu(text);
-  if (!found) return usage_error(printable(found.error().what), "--gpu", found.error().hint);
+  if (!found) return usage_error(found.error().what, "--gpu", found.error().hint, found.error().values);
   gpu = *found;
   return Done{};
 }
@@ -344,7 +350,7 @@ Result<Done> read_number(const std::string& option, const std::string& text, int
   const char* end = text.data() + text.size();
   const std::from_chars_result read = std::from_chars(text.data(), end, number);
   if (read.ec == std::errc{} && read.ptr == end && number >= 0) return Done{};
-  return usage_error("\"" + printable(text) + "\" is no number from 0 on", option, "");
+  return usage_error("error.no-number", option, "", {{"text", printable(text)}});
 }
 
 Result<size_t> read_choice(const std::string& option, const std::string& text,
@@ -354,8 +360,8 @@ Result<size_t> read_choice(const std::string& option, const std::string& text,
   std::string list;
   for (std::string_view choice : choices) list += (list.empty() ? "" : ", ") + std::string(choice);
   const std::string_view near = did_you_mean(text, choices);
-  return usage_error("\"" + printable(text) + "\" is none of " + list, option,
-                     near.empty() ? "" : "did you mean " + option + " " + std::string(near) + "?");
+  return usage_error("error.none-of", option, near.empty() ? "" : "error.near",
+                     {{"text", printable(text)}, {"list", list}, {"near", option + " " + std::string(near)}});
 }
 
 }  // namespace oomscope

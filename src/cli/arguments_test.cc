@@ -31,13 +31,13 @@ Result<Invocation> parse(const std::vector<std::string>& arguments, bool piped =
 
 std::string command_of(const std::vector<std::string>& arguments, bool piped = false) {
   const Result<Invocation> invocation = parse(arguments, piped);
-  if (!invocation) return "error: " + invocation.error().what;
+  if (!invocation) return "error: " + say(invocation.error(), Language::english).what;
   return invocation->command == nullptr ? "text" : std::string(invocation->command->name);
 }
 
 std::string message_of(const std::vector<std::string>& arguments) {
   const Result<Invocation> invocation = parse(arguments);
-  return invocation ? "no error" : error_text(invocation.error(), TerminalOptions{});
+  return invocation ? "no error" : error_text(invocation.error(), Language::english, TerminalOptions{});
 }
 
 TEST(Arguments, AFileAloneIsWhy) {
@@ -74,7 +74,7 @@ TEST(Arguments, VersionAndHelpAreTexts) {
   EXPECT_EQ(parse({"--version"})->text, "oomscope 1.2.3\n");
   EXPECT_EQ(parse({"--version", "--json"})->text,
             "{\n  \"schema\": \"oomscope.version/1\",\n  \"version\": \"1.2.3\"\n}\n");
-  EXPECT_NE(parse({"--help"})->text.find("  replay   what would have happened"), std::string::npos);
+  EXPECT_NE(parse({"--help"})->text.find("  replay    what would have happened"), std::string::npos);
   const std::string help = parse({"replay", "--help"})->text;
   EXPECT_NE(help.find("--smallest-cap"), std::string::npos);
   EXPECT_NE(help.find("  oomscope replay oom.pickle --sweep"), std::string::npos);
@@ -142,7 +142,7 @@ TEST(Arguments, SlipsNameTheNextStep) {
   EXPECT_EQ(message_of({"replay", "a.pickle", "--device", "-1"}),
             "oomscope: --device: \"-1\" is no device number\n  devices count from 0: --device 0\n");
   EXPECT_EQ(message_of({"why", "a.pickle", "--gpu", "A100"}),
-            "oomscope: --gpu: \"A100\" is sold with different memory: A100 40GB or A100 80GB\n"
+            "oomscope: --gpu: \"A100\" is sold with different memory: A100 40GB / A100 80GB\n"
             "  write --gpu \"A100 40GB\", or a size: --gpu 24GiB\n");
   EXPECT_EQ(message_of({"replay"}), "oomscope: replay: SNAPSHOT is missing\n  oomscope replay --help\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "--cap", "100"}),

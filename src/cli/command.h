@@ -27,9 +27,15 @@ struct RawOptions {
   std::string by;
   std::string top;
   std::string stats;
+  std::string values;
   std::string language;
   std::string output;
   bool redact = false;
+  std::string name;
+  std::string project;
+  std::string store;
+  std::string junit;
+  std::string tolerance;
   bool no_sweep = false;
   bool explain = false;
   bool sweep = false;
@@ -44,6 +50,11 @@ struct OptionSpec {
   std::string_view help;
   std::variant<std::string RawOptions::*, bool RawOptions::*, std::vector<std::string> RawOptions::*> target;
 };
+
+// --lang, which every command that answers people takes.
+[[nodiscard]] inline OptionSpec language_option() {
+  return {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English", &RawOptions::language};
+}
 
 struct Command {
   std::string_view name;

@@ -12,7 +12,9 @@ namespace oomscope {
 [[nodiscard]] Command verify_command();
 [[nodiscard]] Command replay_command();
 [[nodiscard]] Command diff_command();
+[[nodiscard]] Command fit_command();
 [[nodiscard]] Command report_command();
+[[nodiscard]] Command baseline_command();
 
 // Those that can run, in the order of --help.
 [[nodiscard]] std::vector<Command> all_commands();

@@ -31,7 +31,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   diff.a.path = raw.path;
   diff.b.path = raw.path_b;
   if (raw.path == "-" && raw.path_b == "-") {
-    return Error{.code = "bad-usage", .what = "only one of them can be standard input", .where = "diff", .hint = ""};
+    return Error{.code = "bad-usage", .what = "error.one-standard-input", .where = "diff", .hint = ""};
   }
   OOM_TRY([[maybe_unused]] const Done at, read_moment(raw.at, diff.at));
   OOM_TRY([[maybe_unused]] const Done top, read_number("--top", raw.top, diff.top));
@@ -65,8 +65,7 @@ Command diff_command() {
                   {"--at", "WHEN", "peak (default), end, oom, or step N: the peak of that step", &RawOptions::at},
                   {"--top", "N", "rows before the rest is one row (default 15)", &RawOptions::top},
                   {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
-                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
-                   &RawOptions::language}},
+                  language_option()},
       .finish = finish,
       .run = run};
 }

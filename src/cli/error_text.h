@@ -5,13 +5,14 @@
 
 #include "base/result.h"
 #include "report/terminal.h"
+#include "words/words.h"
 
 namespace oomscope {
 
 // "oomscope: WHERE: WHAT" and, on a second line, the next step.
-[[nodiscard]] std::string error_text(const Error& error, const TerminalOptions& options);
+[[nodiscard]] std::string error_text(const Error& error, Language language, const TerminalOptions& options);
 
-// {"error": {code, what, where, hint}}, for standard output with --json.
+// {"error": {code, what, where, hint}}, for standard output with --json. In English.
 [[nodiscard]] std::string error_json(const Error& error);
 
 }  // namespace oomscope

@@ -4,9 +4,12 @@
 #include <string_view>
 #include <thread>
 
+#include "base/bytes_text.h"
 #include "base/did_you_mean.h"
+#include "evidence/marks_file.h"
 #include "model/pairing_ahead.h"
 #include "model/timeline.h"
+#include "types/context_size.h"
 
 namespace oomscope {
 namespace {
@@ -31,14 +34,21 @@ Snapshot with_all_traces(Snapshot snapshot) {
 }
 
 Error at_its_name(Error error, const std::string& path) {
-  const size_t at = path == "-" ? error.where.find("/dev/stdin") : std::string::npos;
-  if (at != std::string::npos) error.where.replace(at, std::string_view("/dev/stdin").size(), "standard input");
+  if (path != "-") return error;
+  const auto name = [](std::string& text) {
+    if (text == "/dev/stdin") text = "error.standard-input";
+  };
+  name(error.where);
+  for (auto& value : error.values) name(value.second);
   return error;
 }
 
 Result<Snapshot> load_snapshot(const std::string& path, const SnapshotReadOptions& options) {
   Result<Snapshot> snapshot = read_snapshot_file(path == "-" ? "/dev/stdin" : path, options);
-  if (snapshot) return with_all_traces(*std::move(snapshot));
+  if (snapshot) {
+    add_marks_beside(path, *snapshot);
+    return with_all_traces(*std::move(snapshot));
+  }
   return at_its_name(std::move(snapshot.error()), path);
 }
 
@@ -47,18 +57,20 @@ Result<std::vector<int32_t>> choose_devices(const Snapshot& snapshot, std::optio
   if (!wanted) return devices.empty() ? std::vector<int32_t>{0} : devices;
   if (std::find(devices.begin(), devices.end(), *wanted) != devices.end()) return std::vector<int32_t>{*wanted};
   return Error{.code = "device-unknown",
-               .what = "the snapshot has nothing of device " + std::to_string(*wanted),
+               .what = "error.device-unknown",
                .where = "--device",
-               .hint = devices.empty() ? "it has nothing of any device" : "it has: " + list_of(devices)};
+               .hint = devices.empty() ? "error.device-unknown.none" : "error.device-unknown.hint",
+               .values = {{"device", std::to_string(*wanted)}, {"devices", list_of(devices)}}};
 }
 
 Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wanted) {
   OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, wanted));
   if (devices.size() == 1) return devices.front();
   return Error{.code = "device-ambiguous",
-               .what = "the snapshot holds several devices: " + list_of(devices),
+               .what = "error.device-ambiguous",
                .where = "--device",
-               .hint = "choose one: --device " + std::to_string(devices.front())};
+               .hint = "error.device-ambiguous.hint",
+               .values = {{"devices", list_of(devices)}, {"device", std::to_string(devices.front())}}};
 }
 
 Result<LoadedRecording> load_recording(const SnapshotArguments& arguments) {
@@ -90,15 +102,35 @@ Result<std::optional<RuleSet>> choose_rules(const std::string& name) {
   }
   const std::string_view near = did_you_mean(name, names);
   return Error{.code = "bad-usage",
-               .what = "no rule set is called \"" + name + "\"",
+               .what = "error.rules-unknown",
                .where = "--rules",
-               .hint = (near.empty() ? "" : "did you mean " + std::string(near) + "? ") + "They are: " + list};
+               .hint = near.empty() ? "error.they-are" : "error.near-of",
+               .values = {{"name", name}, {"near", std::string(near)}, {"list", list}}};
 }
 
 void add_caveats(const Caveats& from, Caveats& to) {
   for (const Caveat& caveat : from) {
     if (std::find(to.begin(), to.end(), caveat) == to.end()) to.push_back(caveat);
   }
+}
+
+std::optional<int64_t> cap_of(const std::optional<int64_t>& cap_bytes, const std::optional<GpuMemory>& gpu,
+                              Caveats& caveats) {
+  if (cap_bytes || !gpu) return cap_bytes;
+  const int64_t cap = std::max<int64_t>(gpu->total_bytes - kContextBytes, 0);
+  caveats.push_back(
+      {.code = "context-estimated",
+       .values = {{"card", gpu->name}, {"bytes", format_mib(gpu->total_bytes)}, {"context", format_mib(kContextBytes)}},
+       .source = CaveatSource::model});
+  return cap;
+}
+
+Result<AllocatorSettings> settings_of(const std::optional<std::string>& conf, const Verification& verification,
+                                      Caveats& caveats) {
+  if (!conf) return verification.config.settings;
+  OOM_TRY(const ParsedSettings parsed, parse_allocator_settings(*conf, verification.config.rules.parser));
+  add_caveats(parsed.warnings, caveats);
+  return parsed.settings;
 }
 
 }  // namespace oomscope

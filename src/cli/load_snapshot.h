@@ -47,6 +47,14 @@ struct LoadedRecording {
 // --rules NAME; empty text: none. Error: bad-usage, with a suggestion.
 [[nodiscard]] Result<std::optional<RuleSet>> choose_rules(const std::string& name);
 
+// What the process's allocator may reserve: --cap, or the card less context and libraries, which a caveat says.
+[[nodiscard]] std::optional<int64_t> cap_of(const std::optional<int64_t>& cap_bytes,
+                                            const std::optional<GpuMemory>& gpu, Caveats& caveats);
+
+// The settings to replay under: --conf, else the recorded ones. PyTorch's own error where they are wrong.
+[[nodiscard]] Result<AllocatorSettings> settings_of(const std::optional<std::string>& conf,
+                                                    const Verification& verification, Caveats& caveats);
+
 // Adds what is not there yet.
 void add_caveats(const Caveats& from, Caveats& to);
 

@@ -25,6 +25,7 @@ struct SnapshotArguments {
   std::string path;           // "-" is standard input
   std::optional<int> device;  // --device N
   std::string rules;          // --rules NAME; empty: found by trying
+  Language language = Language::english;
 };
 
 struct ExplainListener;
@@ -59,6 +60,7 @@ struct ShowArguments {
 struct VerifyArguments {
   SnapshotArguments snapshot;
   std::optional<int64_t> cap_bytes;  // else inferred
+  std::optional<std::string> conf;   // absent: the recorded settings
   std::string stats_path;            // memory_stats as JSON, or empty
 };
 
@@ -79,6 +81,31 @@ struct DiffArguments {
   int64_t top = 15;  // rows shown before "[N others]"
 };
 
+struct FitArguments {
+  std::vector<std::string> recordings;
+  std::optional<std::vector<int64_t>> values;  // one a recording; else read from them
+  std::optional<int64_t> at;                   // a value to predict besides
+  std::optional<std::string> conf;             // as of replay
+  std::optional<int64_t> cap_bytes;
+  std::optional<GpuMemory> gpu;
+  std::optional<int> device;
+  std::string rules;
+  Language language = Language::english;
+};
+
+enum class BaselineAction { save, list, compare };
+
+struct BaselineArguments {
+  BaselineAction action = BaselineAction::list;
+  std::string path;     // of peaks.json; empty for list
+  std::string name;     // empty: command and settings identify it
+  std::string project;  // empty: the git repository of the working folder
+  std::string store;    // empty: OOMSCOPE_STORE, or the user's data folder
+  std::string junit;    // empty: none is written
+  double tolerance_percent = 2;
+  Language language = Language::english;
+};
+
 // One of them is meant: the one of the command that was given.
 struct Options {
   GlobalOptions global;
@@ -87,7 +114,9 @@ struct Options {
   VerifyArguments verify;
   ReplayArguments replay;
   DiffArguments diff;
+  FitArguments fit;
   ReportArguments report;
+  BaselineArguments baseline;
 };
 
 }  // namespace oomscope

@@ -27,7 +27,8 @@ Result<Done> Output::finish() {
   progress_->clear();
   if (json_) write(render_json(document_));
   if (!has_failed_) return Done{};
-  return Error{.code = "output-not-written", .what = std::strerror(errno), .where = "standard output", .hint = ""};
+  return Error{
+      .code = "output-not-written", .what = std::strerror(errno), .where = "error.standard-output", .hint = ""};
 }
 
 }  // namespace oomscope

@@ -1,5 +1,6 @@
 // oomscope replay SNAPSHOT: what would have happened under other settings, or in less memory.
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -13,7 +14,6 @@
 #include "replay/verdict.h"
 #include "replay/what_if.h"
 #include "report/replay_document.h"
-#include "types/context_size.h"
 
 namespace oomscope {
 namespace {
@@ -26,41 +26,17 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   replay.smallest_cap = raw.smallest_cap;
   if (raw.has_conf) replay.conf = raw.conf;
   if (raw.has_conf && raw.sweep) {
-    return Error{.code = "bad-usage",
-                 .what = "--sweep tries settings of its own; --conf does not go with it",
-                 .where = "replay",
-                 .hint = "oomscope replay --help"};
+    return Error{
+        .code = "bad-usage", .what = "error.sweep-and-conf", .where = "replay", .hint = "oomscope replay --help"};
   }
   if (raw.sweep && raw.smallest_cap) {
-    return Error{.code = "bad-usage",
-                 .what = "--sweep and --smallest-cap are two questions; ask one",
-                 .where = "replay",
-                 .hint = "oomscope replay --help"};
+    return Error{
+        .code = "bad-usage", .what = "error.two-questions", .where = "replay", .hint = "oomscope replay --help"};
   }
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, replay.cap_bytes));
   OOM_TRY([[maybe_unused]] const Done gpu, read_gpu(raw.gpu, replay.gpu));
+  OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, replay.snapshot.language));
   return read_device(raw.device, replay.snapshot.device);
-}
-
-// What the process's allocator may reserve: --cap, or the card less context and libraries.
-std::optional<int64_t> cap_of(const ReplayArguments& arguments, Caveats& caveats) {
-  if (arguments.cap_bytes || !arguments.gpu) return arguments.cap_bytes;
-  const int64_t cap = std::max<int64_t>(arguments.gpu->total_bytes - kContextBytes, 0);
-  caveats.push_back({.code = "context-estimated",
-                     .values = {{"card", arguments.gpu->name},
-                                {"bytes", format_mib(arguments.gpu->total_bytes)},
-                                {"context", format_mib(kContextBytes)}},
-                     .source = CaveatSource::model});
-  return cap;
-}
-
-// The settings to replay under, with PyTorch's own error where they are wrong.
-Result<AllocatorSettings> settings_of(const ReplayArguments& arguments, const Verification& verification,
-                                      Caveats& caveats) {
-  if (!arguments.conf) return verification.config.settings;
-  OOM_TRY(const ParsedSettings parsed, parse_allocator_settings(*arguments.conf, verification.config.rules.parser));
-  add_caveats(parsed.warnings, caveats);
-  return parsed.settings;
 }
 
 void add_replay_caveats(const Verification& verification, const RequestStream& requests, Caveats& caveats) {
@@ -74,14 +50,21 @@ void add_replay_caveats(const Verification& verification, const RequestStream& r
   }
 }
 
+// Draws "replaying 12 %" while the replays run.
+std::function<void(size_t, size_t)> progress_of(const char* key, Language language, Output& output) {
+  return [&output, text = say(key, language)](size_t done, size_t total) {
+    output.progress().update(text, static_cast<int64_t>(done), static_cast<int64_t>(total));
+  };
+}
+
 Result<std::vector<Verdict>> verdicts_of(const Verification& verification, const RequestStream& requests,
-                                         const WhatIf& question, const Outcome& outcome, Output& output) {
+                                         const WhatIf& question, const Outcome& outcome, Language language,
+                                         Output& output) {
   std::vector<Verdict> verdicts;
   if (outcome.completed || !question.cap_bytes || outcome.stopped_at_event == kNoEvent) return verdicts;
-  const SweepOptions options{
-      .cap_bytes = question.cap_bytes, .threads = thread_count(), .progress = [&](size_t done, size_t total) {
-        output.progress().update("replaying", static_cast<int64_t>(done), static_cast<int64_t>(total));
-      }};
+  const SweepOptions options{.cap_bytes = question.cap_bytes,
+                             .threads = thread_count(),
+                             .progress = progress_of("progress.replaying", language, output)};
   const std::vector<SweepRun> runs = sweep(requests, question.rules, options);
   FailedRequest failed{.event = outcome.stopped_at_event,
                        .size_bytes = outcome.refused_bytes,
@@ -106,12 +89,11 @@ void publish(Document document, Output& output) {
 }
 
 Result<Done> run_sweep(const Verification& verification, const RequestStream& requests, const WhatIf& question,
-                       Caveats caveats, Output& output) {
+                       Caveats caveats, Language language, Output& output) {
   SweepResult result{.cap_bytes = question.cap_bytes, .runs = {}, .caveats = std::move(caveats)};
-  const SweepOptions options{
-      .cap_bytes = question.cap_bytes, .threads = thread_count(), .progress = [&](size_t done, size_t total) {
-        output.progress().update("replaying", static_cast<int64_t>(done), static_cast<int64_t>(total));
-      }};
+  const SweepOptions options{.cap_bytes = question.cap_bytes,
+                             .threads = thread_count(),
+                             .progress = progress_of("progress.replaying", language, output)};
   result.runs = sweep(requests, question.rules, options);
   const LifetimeTable table = lifetimes_to_complete(verification);
   OOM_TRY(const Floor floor, floor_bytes(table.requested));
@@ -120,51 +102,52 @@ Result<Done> run_sweep(const Verification& verification, const RequestStream& re
   result.floor_bytes = floor.bytes;
   result.page_floor_bytes = pages.bytes;
   result.packing_bytes = packing.height_bytes;
-  publish(sweep_document(result, verification), output);
+  publish(sweep_document(result, verification, language), output);
   return Done{};
 }
 
 Result<Done> run_smallest_cap(const Verification& verification, const RequestStream& requests, const WhatIf& question,
-                              const std::string& conf, const Caveats& caveats, Output& output) {
-  const SmallestCapOptions options{.threads = thread_count(), .progress = [&](size_t done, size_t total) {
-                                     output.progress().update("searching", static_cast<int64_t>(done),
-                                                              static_cast<int64_t>(total));
-                                   }};
+                              const std::string& conf, const Caveats& caveats, Language language, Output& output) {
+  const SmallestCapOptions options{.threads = thread_count(),
+                                   .progress = progress_of("progress.searching", language, output)};
   const std::optional<SmallestCap> found = smallest_cap(requests, question, options);
   if (!found) {
     return Error{.code = "completes-nowhere",
-                 .what = "the recording does not complete under these settings, whatever the cap",
+                 .what = "error.completes-nowhere",
                  .where = conf,
                  .hint = "oomscope replay SNAPSHOT --sweep"};
   }
-  publish(smallest_cap_document(conf, *found, caveats, verification), output);
+  publish(smallest_cap_document(conf, *found, caveats, verification, language), output);
   return Done{};
 }
 
 Result<int> run(const Options& options, Output& output) {
   const ReplayArguments& arguments = options.replay;
+  const Language language = arguments.snapshot.language;
   OOM_TRY(const LoadedRecording recording, load_recording(arguments.snapshot));
   const Verification& verification = *recording.verification;
   if (verification.timeline.trace().size_events() == 0) {
     return Error{.code = "no-history",
-                 .what = "the snapshot has no history, so there is nothing to replay",
+                 .what = "error.no-history",
                  .where = arguments.snapshot.path,
-                 .hint = "record with torch.cuda.memory._record_memory_history(stacks=\"python\")"};
+                 .hint = "error.no-history.hint"};
   }
   Caveats caveats;
-  WhatIf question{.rules = verification.config.rules, .settings = {}, .cap_bytes = cap_of(arguments, caveats)};
-  OOM_TRY(question.settings, settings_of(arguments, verification, caveats));
+  WhatIf question{.rules = verification.config.rules,
+                  .settings = {},
+                  .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, caveats)};
+  OOM_TRY(question.settings, settings_of(arguments.conf, verification, caveats));
   const RequestStream requests = requests_of(verification);
   add_replay_caveats(verification, requests, caveats);
   if (!recording.snapshot->complete) output.set_incomplete();
   const std::string conf = arguments.conf ? *arguments.conf : to_conf_string(question.settings, question.rules.parser);
   if (arguments.sweep) {
-    OOM_TRY([[maybe_unused]] const Done swept, run_sweep(verification, requests, question, caveats, output));
+    OOM_TRY([[maybe_unused]] const Done swept, run_sweep(verification, requests, question, caveats, language, output));
     return 0;
   }
   if (arguments.smallest_cap) {
     OOM_TRY([[maybe_unused]] const Done found,
-            run_smallest_cap(verification, requests, question, conf, caveats, output));
+            run_smallest_cap(verification, requests, question, conf, caveats, language, output));
     return 0;
   }
   ReplayResult result{.conf = conf,
@@ -172,13 +155,13 @@ Result<int> run(const Options& options, Output& output) {
                       .outcome = replay_range(requests, question),
                       .verdicts = {},
                       .caveats = caveats};
-  OOM_TRY(result.verdicts, verdicts_of(verification, requests, question, result.outcome.main, output));
+  OOM_TRY(result.verdicts, verdicts_of(verification, requests, question, result.outcome.main, language, output));
   if (result.outcome.main.library_tries > 0) {
     result.caveats.push_back({.code = "library-tries",
                               .values = {{"count", std::to_string(result.outcome.main.library_tries)}},
                               .source = CaveatSource::model});
   }
-  publish(replay_document(result, verification), output);
+  publish(replay_document(result, verification, language), output);
   return 0;
 }
 
@@ -199,8 +182,8 @@ Command replay_command() {
                   {"--sweep", "", "try the settings that matter, best first", &RawOptions::sweep},
                   {"--smallest-cap", "", "the smallest memory it completes in", &RawOptions::smallest_cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
-                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying",
-                   &RawOptions::rules}},
+                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
+                  language_option()},
       .finish = finish,
       .run = run};
 }

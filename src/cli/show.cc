@@ -28,6 +28,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   if (!raw.top.empty()) {
     OOM_TRY([[maybe_unused]] const Done top, read_number("--top", raw.top, show.top));
   }
+  OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, show.snapshot.language));
   return read_device(raw.device, show.snapshot.device);
 }
 
@@ -41,7 +42,7 @@ Result<int> run(const Options& options, Output& output) {
   const bool wants_map = !output.is_json() || arguments.by == GroupBy::segment;
   const std::vector<SegmentHarm> segments =
       wants_map ? segment_map(*recording.verification, shown.event) : std::vector<SegmentHarm>();
-  Document document = show_document(shown, arguments.by, segments, arguments.top);
+  Document document = show_document(shown, arguments.by, segments, arguments.top, arguments.snapshot.language);
   for (Section& section : document.sections) output.add(std::move(section));
   output.payload() = std::move(document.payload);
   if (!recording.snapshot->complete || shown.totals.events == 0) output.set_incomplete();
@@ -58,7 +59,8 @@ Command show_command() {
                              {"--at", "WHEN", "peak (default), end, oom, or the number of an event", &RawOptions::at},
                              {"--by", "KEY", "stack (default), category, size, stream or segment", &RawOptions::by},
                              {"--top", "N", "rows before the rest is one row (default 15)", &RawOptions::top},
-                             {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device}},
+                             {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
+                             language_option()},
                  .finish = finish,
                  .run = run};
 }

@@ -19,10 +19,7 @@ Result<StatsComparison> compare_stats_text(const std::string& text, const std::s
                                            const AllocatorSettings& settings) {
   const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
   if (!parsed.is_object()) {
-    return Error{.code = "stats-not-json",
-                 .what = "not a JSON object",
-                 .where = name,
-                 .hint = "write it with json.dump(torch.cuda.memory_stats(), file)"};
+    return Error{.code = "stats-not-json", .what = "error.stats-not-json", .where = name, .hint = "error.stats.hint"};
   }
   const nlohmann::json* recorded = &parsed;
   for (const char* key : {"stats", "memory_stats"}) {
@@ -42,10 +39,7 @@ Result<StatsComparison> compare_stats_text(const std::string& text, const std::s
     }
   }
   if (comparison.total > 0) return comparison;
-  return Error{.code = "stats-empty",
-               .what = "holds no number of torch.cuda.memory_stats()",
-               .where = name,
-               .hint = "write it with json.dump(torch.cuda.memory_stats(), file)"};
+  return Error{.code = "stats-empty", .what = "error.stats-empty", .where = name, .hint = "error.stats.hint"};
 }
 
 Result<StatsComparison> compare_stats_file(const std::string& path, const Stats& stats,
@@ -53,7 +47,7 @@ Result<StatsComparison> compare_stats_file(const std::string& path, const Stats&
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (!file.is_open() || file.bad()) {
-    return Error{.code = "file-unreadable", .what = "cannot be read", .where = path, .hint = ""};
+    return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = ""};
   }
   return compare_stats_text(text, path, stats, settings);
 }

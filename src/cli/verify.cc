@@ -17,7 +17,9 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   verify.snapshot.path = raw.path;
   verify.snapshot.rules = raw.rules;
   verify.stats_path = raw.stats;
+  if (raw.has_conf) verify.conf = raw.conf;
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, verify.cap_bytes));
+  OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, verify.snapshot.language));
   return read_device(raw.device, verify.snapshot.device);
 }
 
@@ -62,8 +64,10 @@ Result<Done> compare_stats(const std::string& path, Totals& totals) {
   if (path.empty()) return Done{};
   const Verification& device = *totals.devices.front();
   if (totals.devices.size() > 1) {
-    return Error{
-        .code = "bad-usage", .what = "statistics are of one device", .where = "--stats", .hint = "add --device 0"};
+    return Error{.code = "bad-usage",
+                 .what = "error.stats-of-one-device",
+                 .where = "--stats",
+                 .hint = "error.stats-of-one-device.hint"};
   }
   if (!device.timeline.start.empty() && !device.replay->from_the_beginning()) {
     totals.caveats.push_back({.code = "stats-not-comparable", .values = {}, .source = CaveatSource::recording});
@@ -81,7 +85,9 @@ nlohmann::ordered_json limit_json(const Verification& device) {
 nlohmann::ordered_json difference_json(const Totals& totals) {
   if (totals.first_differing == nullptr) return nullptr;
   const Difference& difference = *totals.first_differing->replay->first_difference();
-  return {{"device", totals.first_differing->timeline.device}, {"event", difference.event}, {"what", difference.what}};
+  return {{"device", totals.first_differing->timeline.device},
+          {"event", difference.event},
+          {"what", say(difference.what, difference.values, Language::english)}};
 }
 
 nlohmann::ordered_json payload_of(const Totals& totals) {
@@ -114,35 +120,47 @@ nlohmann::ordered_json payload_of(const Totals& totals) {
   return json;
 }
 
-std::string headline(const Totals& totals) {
-  if (totals.alloc_total + totals.driver_total == 0) {
-    return "There is nothing to verify: the snapshot holds no history of allocations.";
-  }
-  if (!totals.exact()) return "The model does not reproduce this recording exactly.";
-  return "The model reproduces this recording exactly.";
+std::string verify_word(std::string_view id, Language language) { return say("verify." + std::string(id), language); }
+
+std::string headline(const Totals& totals, Language language) {
+  if (totals.alloc_total + totals.driver_total == 0) return verify_word("nothing", language);
+  return verify_word(totals.exact() ? "exact" : "not-exact", language);
 }
 
-std::string limit_text(const Verification& device) {
-  if (!device.limit) return "no limit shows";
+Phrase limit_phrase(const Verification& device) {
+  if (!device.limit) return Phrase{.key = "verify.no-limit"};
   const LimitRange& limit = *device.limit;
-  if (limit.low_bytes == limit.high_bytes) return "limit " + format_mib(limit.low_bytes);
-  return "limit between " + format_mib(limit.low_bytes) + " and " + format_mib(limit.high_bytes);
+  if (limit.low_bytes == limit.high_bytes)
+    return Phrase{.key = "verify.limit"}.with("bytes", format_mib(limit.low_bytes));
+  return Phrase{.key = "verify.limit-range"}
+      .with("low", format_mib(limit.low_bytes))
+      .with("high", format_mib(limit.high_bytes));
 }
 
-Table counts_table(const Totals& totals) {
-  Table table{
-      .title = "",
-      .columns = {{.header = "compared"},
-                  {.header = "recorded", .align = Align::right},
-                  {.header = "exact", .align = Align::right}},
-      .rows = {{.cells = {"allocations (address)", format_count(totals.alloc_total), format_count(totals.alloc_exact)}},
-               {.cells = {"driver calls (position, address, size)", format_count(totals.driver_total),
-                          format_count(totals.driver_exact)}}},
-      .total = {},
-      .note = ""};
+std::string device_text(const Verification& device, Language language) {
+  const std::string conf = to_conf_string(device.config.settings, device.config.rules.parser);
+  return say(Phrase{.key = "verify.device"}
+                 .with("device", std::to_string(device.timeline.device))
+                 .with("releases", Phrase{.key = "rules." + std::string(device.config.rules.name)})
+                 .with("conf", conf.empty() ? verify_word("default-settings", language) : conf)
+                 .with("limit", limit_phrase(device)),
+             language);
+}
+
+Table counts_table(const Totals& totals, Language language) {
+  Table table{.title = "",
+              .columns = {{.header = verify_word("compared", language)},
+                          {.header = verify_word("recorded", language), .align = Align::right},
+                          {.header = verify_word("exact-column", language), .align = Align::right}},
+              .rows = {{.cells = {verify_word("allocations", language), format_count(totals.alloc_total),
+                                  format_count(totals.alloc_exact)}},
+                       {.cells = {verify_word("driver", language), format_count(totals.driver_total),
+                                  format_count(totals.driver_exact)}}},
+              .total = {},
+              .note = ""};
   if (totals.final_state_checked) {
-    table.rows.push_back(
-        {.cells = {"final segments and blocks", "", totals.final_state_equal ? "equal" : "not equal"}});
+    table.rows.push_back({.cells = {verify_word("final", language), "",
+                                    verify_word(totals.final_state_equal ? "equal" : "not-equal", language)}});
   }
   if (totals.stats.total > 0) {
     table.rows.push_back(
@@ -152,65 +170,78 @@ Table counts_table(const Totals& totals) {
 }
 
 // A recording without a telling tie is replayed by several rule sets alike: then it proves none of them.
-std::string rules_note(const std::vector<std::string_view>& others) {
-  if (others.empty()) return "No other rule set replays it: the recording tells the release.";
-  std::string text = "Replayed as well by";
-  for (std::string_view name : others) text += " " + std::string(name);
-  return text + ": the recording does not tell them apart.";
+std::string rules_note(const std::vector<std::string_view>& others, Language language) {
+  if (others.empty()) return verify_word("rules-told", language);
+  std::string names;
+  for (std::string_view name : others) names += (names.empty() ? "" : " ") + std::string(name);
+  return say(Phrase{.key = "verify.rules-alike"}.with("rules", names), language);
 }
 
-void add_report(const Totals& totals, Output& output) {
-  output.add_sentence(headline(totals), totals.exact() ? Style::green : Style::red);
-  output.add({.body = counts_table(totals)});
+void add_report(const Totals& totals, Language language, Output& output) {
+  output.add_sentence(headline(totals, language), totals.exact() ? Style::green : Style::red);
+  output.add({.body = counts_table(totals, language)});
   size_t next = 0;
   for (const auto& device : totals.devices) {
-    const std::string conf = to_conf_string(device->config.settings, device->config.rules.parser);
-    output.add_sentence("device " + std::to_string(device->timeline.device) + ": rules of " +
-                        say("rules." + std::string(device->config.rules.name), Language::english) + ", " +
-                        (conf.empty() ? "default settings" : conf) + ", " + limit_text(*device));
+    output.add_sentence(device_text(*device, language));
     if (device->exact())
-      output.add_sentence(rules_note(totals.other_rules[next++]));
+      output.add_sentence(rules_note(totals.other_rules[next++], language));
     else
       ++next;
   }
   if (totals.first_differing != nullptr) {
     const Difference& difference = *totals.first_differing->replay->first_difference();
-    output.add_sentence("First difference, at event " + format_count(difference.event) + ": " + difference.what);
+    output.add_sentence(say(Phrase{.key = "verify.first-difference"}
+                                .with("event", format_count(difference.event))
+                                .with("what", say(difference.what, difference.values, language)),
+                            language));
   }
   constexpr size_t kMostShown = 10;
-  Lines stats{.title = "Statistics that differ", .lines = {}};
+  Lines stats{.title = verify_word("stats", language), .lines = {}};
   for (const StatsDifference& difference : totals.stats.differences) {
     if (stats.lines.size() == kMostShown) break;
-    stats.lines.push_back(difference.name + ": recorded " + format_count(difference.recorded) + ", model " +
-                          format_count(difference.model));
+    stats.lines.push_back(say(Phrase{.key = "verify.stat"}
+                                  .with("name", difference.name)
+                                  .with("recorded", format_count(difference.recorded))
+                                  .with("model", format_count(difference.model)),
+                              language));
   }
   const size_t others = totals.stats.differences.size() - stats.lines.size();
-  if (others > 0) stats.lines.push_back("[" + std::to_string(others) + " others]");
+  if (others > 0) {
+    stats.lines.push_back(
+        say(Phrase{.key = "show.others"}.with("count", format_count(static_cast<int64_t>(others))), language));
+  }
   if (!stats.lines.empty()) output.add({.body = stats});
-  output.add({.body = caveat_list(totals.caveats)});
+  output.add({.body = caveat_list(totals.caveats, language)});
 }
 
 Result<int> run(const Options& options, Output& output) {
   const VerifyArguments& arguments = options.verify;
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.snapshot.rules));
+  if (arguments.conf) {
+    OOM_TRY([[maybe_unused]] const ParsedSettings parsed,
+            parse_allocator_settings(*arguments.conf, rules.value_or(default_rule_set()).parser));
+  }
   OOM_TRY(const Snapshot snapshot, load_snapshot(arguments.snapshot.path));
   OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.snapshot.device));
   Totals totals;
   add_caveats(snapshot.caveats, totals.caveats);
   for (size_t i = 0; i < devices.size(); ++i) {
     if (devices[i] < 0 || static_cast<size_t>(devices[i]) >= snapshot.traces.size()) continue;
-    output.progress().update("replaying", static_cast<int64_t>(i), static_cast<int64_t>(devices.size()));
-    add_device(verify(snapshot, devices[i], {.limit_bytes = arguments.cap_bytes, .rules = rules}), totals);
+    output.progress().update(say("progress.replaying", arguments.snapshot.language), static_cast<int64_t>(i),
+                             static_cast<int64_t>(devices.size()));
+    add_device(
+        verify(snapshot, devices[i], {.limit_bytes = arguments.cap_bytes, .rules = rules, .conf = arguments.conf}),
+        totals);
   }
   if (totals.devices.empty()) {
     return Error{.code = "snapshot-without-trace",
-                 .what = "holds no trace of any device",
+                 .what = "error.snapshot-without-trace",
                  .where = arguments.snapshot.path,
-                 .hint = "record with torch.cuda.memory._record_memory_history()"};
+                 .hint = "error.no-history.hint"};
   }
   OOM_TRY([[maybe_unused]] const Done compared, compare_stats(arguments.stats_path, totals));
   if (!snapshot.complete || totals.alloc_total + totals.driver_total == 0) output.set_incomplete();
-  add_report(totals, output);
+  add_report(totals, arguments.snapshot.language, output);
   output.payload() = payload_of(totals);
   return totals.exact() ? 0 : 1;
 }
@@ -224,10 +255,12 @@ Command verify_command() {
       .examples = {"oomscope verify oom.pickle", "oomscope verify oom.pickle --rules torch-2.6 --json"},
       .options = {{"SNAPSHOT", "", "a snapshot; - is standard input", &RawOptions::path},
                   {"--cap", "SIZE", "the limit the job ran under; else inferred", &RawOptions::cap},
+                  {"--conf", "S", "the settings it ran under, where the file has none (torch before 2.4)",
+                   &RawOptions::conf},
                   {"--stats", "FILE", "a JSON file with torch.cuda.memory_stats() to compare", &RawOptions::stats},
                   {"--device", "N", "one device only; else all are summed", &RawOptions::device},
-                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying",
-                   &RawOptions::rules}},
+                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
+                  language_option()},
       .finish = finish,
       .run = run};
 }

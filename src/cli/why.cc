@@ -7,10 +7,14 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
+#include "cli/why_combined.h"
 #include "cli/why_evidence.h"
 #include "cli/why_ranks.h"
+#include "evidence/context_file.h"
+#include "evidence/modules_beside.h"
 #include "report/explain_document.h"
 #include "report/findings_document.h"
+#include "report/modules_document.h"
 #include "report/text_document.h"
 #include "report/why_document.h"
 
@@ -23,8 +27,7 @@ Result<Done> finish_explain(const RawOptions& raw, Options& options) {
   const bool has_id = !raw.evidence.empty() && raw.evidence.front() != "-";
   if (has_id) options.why.explain_id = raw.evidence.front();
   if (raw.evidence.size() > 1) {
-    return Error{
-        .code = "bad-usage", .what = "takes one ID", .where = "--explain", .hint = "oomscope why --explain lists them"};
+    return Error{.code = "bad-usage", .what = "error.one-id", .where = "--explain", .hint = "error.unknown-id.hint"};
   }
   return read_language(raw.language, options.why.language);
 }
@@ -32,7 +35,7 @@ Result<Done> finish_explain(const RawOptions& raw, Options& options) {
 Result<Done> finish(const RawOptions& raw, Options& options) {
   if (raw.explain) return finish_explain(raw, options);
   if (raw.evidence.empty()) {
-    return Error{.code = "bad-usage", .what = "no evidence given", .where = "why", .hint = "oomscope why oom.pickle"};
+    return Error{.code = "bad-usage", .what = "error.no-evidence", .where = "why", .hint = "oomscope why oom.pickle"};
   }
   options.why.evidence = raw.evidence;
   options.why.rules = raw.rules;
@@ -43,40 +46,46 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_gpu(raw.gpu, options.why.gpu);
 }
 
-// Of several devices the one whose request failed last; else the one that holds most. A caveat names the others.
-Result<int32_t> device_to_explain(const Snapshot& snapshot, const WhyArguments& arguments, Caveats& caveats) {
-  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
-  std::string list;
-  std::vector<std::pair<int64_t, int64_t>> weights(snapshot.traces.size());  // time of its failure, bytes it holds
-  for (const SnapshotSegment& segment : snapshot.segments) {
-    if (segment.device >= 0 && static_cast<size_t>(segment.device) < weights.size())
-      weights[static_cast<size_t>(segment.device)].second += segment.total_size;
-  }
-  int32_t chosen = devices.front();
-  for (int32_t device : devices) {
-    const Trace& trace = snapshot.traces[static_cast<size_t>(device)];
-    const auto failed = std::find(trace.action.rbegin(), trace.action.rend(), Action::oom);
-    const auto at = static_cast<size_t>(trace.action.rend() - failed);
-    if (at > 0) weights[static_cast<size_t>(device)].first = std::max<int64_t>(trace.time_us[at - 1], 1);
-    if (weights[static_cast<size_t>(device)] > weights[static_cast<size_t>(chosen)]) chosen = device;
-    list += (list.empty() ? "" : ", ") + std::to_string(device);
-  }
-  if (devices.size() > 1) {
-    caveats.push_back(Caveat{.code = "one-of-devices",
-                             .values = {{"device", std::to_string(chosen)}, {"devices", list}},
-                             .source = CaveatSource::model});
-  }
-  return chosen;
+// The Python package leaves context.json beside a snapshot. What the user or a log says goes first.
+void add_context(const FailureContext& context, WhyArguments& arguments, WhyOptions& why) {
+  if (!arguments.cap_bytes) why.cap_bytes = context.limit_bytes;
+  if (arguments.gpu || !context.card_bytes) return;
+  arguments.gpu = GpuMemory{
+      .name = context.gpu_name, .total_bytes = *context.card_bytes, .source = GpuMemorySource::reported, .note = ""};
+  why.card_bytes = context.card_bytes;
+  why.own_bytes = context.own_bytes;
+  why.others_bytes = context.others_bytes;
 }
 
-Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
+// With what lies beside the snapshot, unless the recording contradicts it.
+Result<Diagnosis> diagnose_in_context(const std::string& path, const Snapshot& snapshot, int32_t device,
+                                      WhyArguments& arguments, WhyOptions& why, Caveats& caveats) {
+  const std::optional<FailureContext> context = context_beside(path);
+  if (!context || context->device.value_or(device) != device) return diagnose(snapshot, device, why);
+  const WhyArguments asked = arguments;
+  const WhyOptions without = why;
+  add_context(*context, arguments, why);
+  Result<Diagnosis> diagnosis = diagnose(snapshot, device, why);
+  if (diagnosis || asked.gpu || diagnosis.error().code != "gpu-too-small") return diagnosis;
+  caveats.push_back(Caveat{.code = "context-contradicted",
+                           .values = {{"total", format_bytes(context->card_bytes.value_or(0))}},
+                           .source = CaveatSource::recording});
+  arguments = asked;
+  why = without;
+  return diagnose(snapshot, device, why);
+}
+
+Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot, WhyArguments arguments,
                               Output& output) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   Caveats caveats;
-  OOM_TRY(const int32_t device, device_to_explain(snapshot, arguments, caveats));
+  OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
+  const int32_t device = device_to_explain(snapshot, devices, caveats);
   const ExplainListener* listener = arguments.listener;
   WhyOptions why{.cap_bytes = arguments.cap_bytes,
                  .card_bytes = std::nullopt,
+                 .own_bytes = std::nullopt,
+                 .others_bytes = std::nullopt,
                  .rules = rules,
                  .threads = thread_count(),
                  .progress = [&](size_t done, size_t total) {
@@ -84,12 +93,12 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
                                             static_cast<int64_t>(total));
                  }};
   if (arguments.gpu) why.card_bytes = arguments.gpu->total_bytes;
-  OOM_TRY(Diagnosis diagnosis, diagnose(snapshot, device, why));
+  OOM_TRY(Diagnosis diagnosis, diagnose_in_context(path, snapshot, device, arguments, why, caveats));
   add_caveats(caveats, diagnosis.caveats);
   RunFacts facts = find_run_facts(snapshot, diagnosis);
   if (arguments.gpu) facts.compute_capability = compute_capability(arguments.gpu->name);
   std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
-  if (!arguments.no_sweep) try_first_change(findings, diagnosis);
+  try_changes(findings, facts);
   const size_t first_section = output.document().sections.size();
   if (listener != nullptr) {
     why.curve_points = listener->curve_points;
@@ -109,6 +118,10 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
     output.add(std::move(section));
   }
   output.payload() = why_payload(diagnosis, changes, findings, path);
+  if (const std::vector<ModuleUse> modules = modules_beside(path); !modules.empty()) {
+    output.add(modules_section(modules, arguments.language));
+    output.payload()["modules"] = modules_json(modules);
+  }
   if (listener != nullptr) {
     listener->explained({.path = path,
                          .diagnosis = diagnosis,
@@ -138,9 +151,13 @@ Result<Kind> explain_with_log(const std::string& path, const Snapshot& snapshot,
   return explain_snapshot(path, snapshot, arguments, output);
 }
 
-Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+Result<Kind> explain_file(const std::string& path, const WhyArguments& arguments, Output& output) {
   OOM_TRY(const Snapshot snapshot, load_snapshot(path));
-  OOM_TRY([[maybe_unused]] const Kind kind, explain_snapshot(path, snapshot, arguments, output));
+  return explain_snapshot(path, snapshot, arguments, output);
+}
+
+Result<Done> explain(const std::string& path, const WhyArguments& arguments, Output& output) {
+  OOM_TRY([[maybe_unused]] const Kind kind, explain_file(path, arguments, output));
   return Done{};
 }
 
@@ -148,7 +165,9 @@ Result<Done> explain(const std::string& path, const WhyArguments& arguments, Out
 Result<Done> explain_path(const std::string& path, const WhyArguments& arguments, Output& output) {
   if (!is_folder(path)) return explain(path, arguments, output);
   OOM_TRY(const RankFiles files, find_rank_files(path));
-  return explain_ranks(files, arguments, explain, output);
+  if (files.files.size() == 1 && files.caveats.empty()) return explain(files.files.front().path, arguments, output);
+  OOM_TRY([[maybe_unused]] const SnapshotVerdict verdict, explain_ranks(files, arguments, explain_file, output));
+  return Done{};
 }
 
 Result<int> run_explain(const WhyArguments& arguments, Output& output) {
@@ -163,17 +182,14 @@ Result<int> run_explain(const WhyArguments& arguments, Output& output) {
   return 0;
 }
 
-void explain_logs(const TextFacts& facts, const std::vector<Finding>& findings, const WhyArguments& arguments,
-                  Output& output, Beside beside = Beside::nothing) {
-  for (Section& section : text_sections(facts, findings, arguments.language, beside)) output.add(std::move(section));
-  output.payload() = text_payload(facts, findings);
-  if (facts.failure == nullptr) output.set_incomplete();
-}
-
 // Snapshots by their paths: one, the ranks of one job, or several that have nothing to do with each other.
 Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyArguments& arguments, Output& output) {
   if (paths.size() == 1) return explain_path(paths.front(), arguments, output);
-  if (look_like_ranks(paths)) return explain_ranks(choose_rank_files(paths), arguments, explain, output);
+  if (look_like_ranks(paths)) {
+    OOM_TRY([[maybe_unused]] const SnapshotVerdict verdict,
+            explain_ranks(choose_rank_files(paths), arguments, explain_file, output));
+    return Done{};
+  }
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& path : paths) {
     output.add_sentence(path, Style::cyan);
@@ -184,40 +200,6 @@ Result<Done> explain_snapshots(const std::vector<std::string>& paths, const WhyA
   return Done{};
 }
 
-// One verdict of both: a snapshot is exact about the GPU, a log alone knows of the host. Where nothing failed in the
-// snapshot the log decides; where both tell of one failure the snapshot's findings stand alone, with the log's phase
-// and figures beside them.
-void explain_beside(TextFacts& facts, std::optional<Kind> snapshot, const WhyArguments& arguments, Output& output) {
-  nlohmann::ordered_json payload = std::move(output.payload());
-  const bool log_decides = snapshot && log_outweighs_snapshot(facts, *snapshot);
-  const bool differs = snapshot && !log_agrees_with_snapshot(facts, *snapshot);
-  if (differs) {
-    facts.caveats.push_back(
-        Caveat{"text-and-snapshot-differ",
-               {{"log", std::string(name_of(facts.kind))}, {"snapshot", std::string(name_of(*snapshot))}},
-               CaveatSource::model});
-  }
-  const bool is_settled = snapshot && *snapshot != Kind::no_failure && !differs;
-  explain_logs(facts, is_settled ? std::vector<Finding>{} : find_findings({.run = nullptr, .text = &facts}), arguments,
-               output, is_settled ? Beside::same_failure : Beside::other_failure);
-  nlohmann::ordered_json log = std::move(output.payload());
-  if (log_decides) {
-    payload["kind"] = log["kind"];
-    payload["confidence"] = log["confidence"];
-  } else if (differs) {
-    payload["also"].push_back(log["kind"]);
-  }
-  if (snapshot) {
-    const bool keeps_phase = is_settled && payload.contains("phase") && !payload["phase"].is_null();
-    if (!log["phase"].is_null() && !keeps_phase) payload["phase"] = log["phase"];
-    if (!is_settled) payload["also"].insert(payload["also"].end(), log["also"].begin(), log["also"].end());
-    for (const char* list : {"findings", "caveats"})
-      payload[list].insert(payload[list].end(), log[list].begin(), log[list].end());
-  }
-  payload["log"] = std::move(log);
-  output.payload() = std::move(payload);
-}
-
 Result<int> run(const Options& options, Output& output) {
   if (options.why.explain) return run_explain(options.why, output);
   return explain_evidence(options.why, output);
@@ -226,23 +208,24 @@ Result<int> run(const Options& options, Output& output) {
 }  // namespace
 
 Result<int> explain_evidence(const WhyArguments& arguments, Output& output) {
-  OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence));
+  OOM_TRY(const GivenEvidence given, sort_evidence(arguments.evidence, arguments.language));
   TextFacts facts = find_text_facts(given.logs);
-  if (arguments.gpu && !arguments.gpu->name.empty()) facts.around.gpu_name = arguments.gpu->name;
-  std::optional<Kind> kind;
-  if (given.piped) {
-    OOM_TRY(kind, explain_with_log("-", *given.piped, arguments, facts, output));
-  } else if (given.snapshots.size() == 1 && !given.logs.empty() && !is_folder(given.snapshots.front())) {
-    OOM_TRY(const Snapshot snapshot, load_snapshot(given.snapshots.front()));
-    OOM_TRY(kind, explain_with_log(given.snapshots.front(), snapshot, arguments, facts, output));
-  } else if (!given.snapshots.empty()) {
-    OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
-  }
-  if (given.logs.empty()) return 0;
-  if (given.snapshots.empty() && !given.piped) {
-    explain_logs(facts, find_findings({.run = nullptr, .text = &facts}), arguments, output);
+  const bool is_named = arguments.gpu && arguments.gpu->source != GpuMemorySource::given;
+  if (is_named) facts.around.gpu_name = arguments.gpu->name;
+  const bool has_snapshot = given.piped || !given.snapshots.empty();
+  if (given.logs.empty()) {
+    if (given.piped) {
+      OOM_TRY([[maybe_unused]] const Kind kind, explain_snapshot("-", *given.piped, arguments, output));
+    } else {
+      OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
+    }
+  } else if (has_snapshot) {
+    OOM_TRY([[maybe_unused]] const Done explained, explain_combined(given, arguments, facts, explain_with_log, output));
   } else {
-    explain_beside(facts, kind, arguments, output);
+    const std::vector<Finding> findings = find_findings({.run = nullptr, .text = &facts});
+    for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));
+    output.payload() = text_payload(facts, findings);
+    if (facts.failure == nullptr) output.set_incomplete();
   }
   return 0;
 }
@@ -265,8 +248,7 @@ Command why_command() {
                   {"--explain", "",
                    "not evidence but an ID: explain a cause, remedy or claim; alone: the table of symptoms",
                    &RawOptions::explain},
-                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
-                   &RawOptions::language}},
+                  language_option()},
       .finish = finish,
       .run = run};
 }

@@ -37,23 +37,25 @@ bool is_typed_message(const std::string& word) {
 }
 
 Error unknown_words(const std::string& word) {
-  return Error{.code = "not-evidence",
-               .what = "neither a file nor a message that is known",
-               .where = word,
-               .hint = "give the whole log, oomscope why train.log; oomscope why --explain lists what is known"};
+  return Error{.code = "not-evidence", .what = "error.not-evidence", .where = word, .hint = "error.not-evidence.hint"};
 }
 
 Error standard_input_error(const char* what) {
-  return Error{.code = "bad-usage", .what = what, .where = "standard input", .hint = "name the files instead"};
+  return Error{.code = "bad-usage", .what = what, .where = "error.standard-input", .hint = "error.standard-input.hint"};
 }
 
-// The logs that lie in a folder, by name; empty where snapshots lie there, which come first.
+// The logs that lie in a folder and a few levels below it (rank0/train.log), by name.
 std::vector<std::string> logs_of_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
   constexpr size_t kMostLogs = 1024;
+  constexpr size_t kMostEntries = 65536;
+  constexpr int kDeepest = 4;
   std::vector<std::string> logs;
-  if (find_rank_files(folder)) return logs;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  size_t seen = 0;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
+  for (; !error && entry != fs::recursive_directory_iterator() && ++seen <= kMostEntries; entry.increment(error)) {
+    if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
     std::error_code unknown;
     const std::string path = entry->path().string();
     if (ends_like_a_log(path) && entry->is_regular_file(unknown) && logs.size() < kMostLogs) logs.push_back(path);
@@ -62,8 +64,8 @@ std::vector<std::string> logs_of_folder(const std::string& folder) {
   return logs;
 }
 
-Result<Done> take_piped(GivenEvidence& given) {
-  if (isatty(STDIN_FILENO) == 1) std::fputs("Paste the log or the error line, then press Ctrl-D.\n", stderr);
+Result<Done> take_piped(Language language, GivenEvidence& given) {
+  if (isatty(STDIN_FILENO) == 1) std::fputs((say("progress.paste", language) + "\n").c_str(), stderr);
   Result<EvidenceFile> file = read_evidence_file("/dev/stdin", "standard input");
   if (!file) return at_its_name(std::move(file.error()), "-");
   if (TextEvidence* text = std::get_if<TextEvidence>(&*file)) {
@@ -80,7 +82,8 @@ Result<Done> take_log(const std::string& path, GivenEvidence& given) {
   return Done{};
 }
 
-// A folder of logs in which nothing is said of memory is a folder without snapshots.
+// A folder of ranks' logs, of their snapshots, or of both. Logs that say nothing of memory are none: a folder with
+// nothing else is one without snapshots.
 Result<Done> take_folder(const std::string& folder, GivenEvidence& given) {
   GivenEvidence inside;
   for (const std::string& log : logs_of_folder(folder)) {
@@ -89,10 +92,8 @@ Result<Done> take_folder(const std::string& folder, GivenEvidence& given) {
   const bool tells = std::any_of(inside.logs.begin(), inside.logs.end(), [](const TextEvidence& log) {
     return !log.messages.empty() || !log.summaries.empty();
   });
-  if (!tells) {
-    given.snapshots.push_back(folder);
-    return Done{};
-  }
+  if (!tells || find_rank_files(folder)) given.snapshots.push_back(folder);
+  if (!tells) return Done{};
   for (TextEvidence& log : inside.logs) given.logs.push_back(std::move(log));
   return Done{};
 }
@@ -104,14 +105,14 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, error);
 }
 
-Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words) {
+Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words, Language language) {
   GivenEvidence given;
-  if (std::count(words.begin(), words.end(), "-") > 1) return standard_input_error("can be read once");
+  if (std::count(words.begin(), words.end(), "-") > 1) return standard_input_error("error.read-once");
   for (const std::string& word : words) {
     if (is_typed_message(word)) {
       given.logs.push_back(read_text(word, "argument"));
     } else if (word == "-") {
-      OOM_TRY([[maybe_unused]] const Done done, take_piped(given));
+      OOM_TRY([[maybe_unused]] const Done done, take_piped(language, given));
     } else if (is_folder(word)) {
       OOM_TRY([[maybe_unused]] const Done done, take_folder(word, given));
     } else {
@@ -125,7 +126,7 @@ Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words) {
       OOM_TRY([[maybe_unused]] const Done done, take_log(word, given));
     }
   }
-  if (given.piped && !given.snapshots.empty()) return standard_input_error("holds a snapshot, which stands alone");
+  if (given.piped && !given.snapshots.empty()) return standard_input_error("error.stands-alone");
   return given;
 }
 

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "types/snapshot.h"
 #include "types/text_evidence.h"
+#include "words/words.h"
 
 namespace oomscope {
 
@@ -20,6 +21,7 @@ struct GivenEvidence {
 [[nodiscard]] bool is_folder(const std::string& path);
 
 // A word that is no file and holds a message that we know is the message itself; a mistyped path is not.
-[[nodiscard]] Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words);
+// `language` is for the line that asks to paste.
+[[nodiscard]] Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words, Language language);
 
 }  // namespace oomscope

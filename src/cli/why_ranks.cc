@@ -64,7 +64,8 @@ std::vector<Rank> look_at_files(const std::vector<RankFile>& files, const WhyArg
         }
       },
       [&](size_t done, size_t total) {
-        progress.update("reading ranks", static_cast<int64_t>(done), static_cast<int64_t>(total));
+        progress.update(say("progress.ranks", arguments.language), static_cast<int64_t>(done),
+                        static_cast<int64_t>(total));
       });
   std::vector<Rank> ranks;
   for (std::vector<Rank>& of_file : by_file) {
@@ -85,9 +86,10 @@ void add_rank_caveats(RanksReport& report) {
       continue;
     }
     if (++errors > kMostErrors) continue;
-    report.caveats.push_back(Caveat{.code = "rank-unreadable",
-                                    .values = {{"file", rank.path}, {"error", rank.error->what}},
-                                    .source = CaveatSource::recording});
+    Values values = {{"path", rank.path}, {"error", rank.error->what}};
+    values.insert(values.end(), rank.error->values.begin(), rank.error->values.end());
+    report.caveats.push_back(
+        Caveat{.code = "rank-unreadable", .values = std::move(values), .source = CaveatSource::recording});
   }
   if (errors > kMostErrors) {
     report.caveats.push_back(Caveat{.code = "more-ranks-unreadable",
@@ -104,23 +106,25 @@ void add_rank_caveats(RanksReport& report) {
 
 }  // namespace
 
-Result<Done> explain_ranks(const RankFiles& files, const WhyArguments& arguments, ExplainOne explain, Output& output) {
+Result<SnapshotVerdict> explain_ranks(const RankFiles& files, const WhyArguments& arguments, const ExplainOne& explain,
+                                      Output& output, const std::function<void()>& none_failed) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   RanksReport report{.ranks = look_at_files(files.files, arguments, rules, output.progress()),
                      .comparison = {},
                      .caveats = files.caveats};
   report.comparison = compare_ranks(report.ranks);
   if (!report.comparison.chosen) return *report.ranks.front().error;
+  if (report.comparison.failed == 0 && none_failed) none_failed();
   add_rank_caveats(report);
   for (Section& section : ranks_sections(report, arguments.language)) output.add(std::move(section));
   if (arguments.listener != nullptr) arguments.listener->compared(report);
   const Rank& chosen = report.ranks[*report.comparison.chosen];
   WhyArguments alone = arguments;
   alone.device = chosen.facts.device;
-  OOM_TRY([[maybe_unused]] const Done explained, explain(chosen.path, alone, output));
+  OOM_TRY(const Kind kind, explain(chosen.path, alone, output));
   output.payload() = ranks_payload(report, std::move(output.payload()));
   if (report.comparison.unreadable > 0) output.set_incomplete();
-  return Done{};
+  return SnapshotVerdict{.kind = kind, .rank = chosen.facts.failed ? chosen.rank : std::nullopt};
 }
 
 }  // namespace oomscope

@@ -25,7 +25,7 @@ class FileSource final : public ByteSource {
     do {
       got = ::read(descriptor_, out.data(), out.size());
     } while (got < 0 && errno == EINTR);
-    if (got < 0) return Error{"file-unreadable", std::string("reading failed: ") + std::strerror(errno), path_, ""};
+    if (got < 0) return Error{"file-unreadable", "error.reading-failed", path_, "", {{"reason", std::strerror(errno)}}};
     return static_cast<size_t>(got);
   }
   [[nodiscard]] int64_t size_hint_bytes() const override { return size_bytes_; }
@@ -81,17 +81,15 @@ Result<std::unique_ptr<ByteSource>> open_file_source(const std::string& path) {
   if (descriptor < 0) {
     int reason = errno;
     if (reason == ENOENT || reason == ENOTDIR) {
-      return Error{"file-not-found", "no such file", path,
-                   "check the path; a log is what the program printed (python train.py 2>&1 | tee train.log), and a "
-                   "snapshot is written by torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+      return Error{"file-not-found", "error.file-not-found", path, "error.file-not-found.hint"};
     }
-    return Error{"file-unreadable", std::string("cannot open it: ") + std::strerror(reason), path, ""};
+    return Error{"file-unreadable", "error.cannot-open", path, "", {{"reason", std::strerror(reason)}}};
   }
   struct stat status {};
   bool is_directory = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
   if (is_directory) {
     (void)close(descriptor);
-    return Error{"file-is-a-directory", "a directory, not a snapshot file", path, "name one file inside it"};
+    return Error{"file-is-a-directory", "error.file-is-a-directory", path, "error.file-is-a-directory.hint"};
   }
   int64_t size_bytes = S_ISREG(status.st_mode) ? static_cast<int64_t>(status.st_size) : -1;
   return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(descriptor, size_bytes, path));

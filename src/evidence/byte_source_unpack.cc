@@ -20,8 +20,11 @@ constexpr int kMaxZstdWindowLog = 27;
 constexpr uint64_t kMaxXzMemoryBytes = uint64_t{256} << 20;
 
 Error damaged(const char* format, const char* why) {
-  return Error{"packed-data-damaged", std::string("the ") + format + " data is damaged or cut: " + why, "packed bytes",
-               "copy the file again, or unpack it by hand"};
+  return Error{"packed-data-damaged",
+               "error.packed-data-damaged",
+               "error.packed-bytes",
+               "error.packed-data-damaged.hint",
+               {{"format", format}, {"why", why}}};
 }
 
 // Bytes that came before an error are given first; the next read returns it.
@@ -70,7 +73,7 @@ class GzipSource final : public ByteSource {
       OOM_TRY(bool more, input_.refill_if_empty());
       if (!more) {
         is_over_ = true;
-        if (!at_member_end_) error_ = damaged("gzip", "it ends early");
+        if (!at_member_end_) error_ = damaged("gzip", "error.ends-early");
         break;
       }
       stream_.next_in = input_.data();
@@ -80,7 +83,7 @@ class GzipSource final : public ByteSource {
       if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
         // Bytes after the last member are padding (gzip -d ignores them too).
         is_over_ = true;
-        if (!at_member_end_) error_ = damaged("gzip", stream_.msg != nullptr ? stream_.msg : "bad data");
+        if (!at_member_end_) error_ = damaged("gzip", stream_.msg != nullptr ? stream_.msg : "error.bad-data");
         break;
       }
       at_member_end_ = status == Z_STREAM_END;
@@ -128,7 +131,7 @@ class ZstdSource final : public ByteSource {
       at_frame_end_ = status == 0;
       if (!more && output.pos == 0) {
         is_over_ = true;
-        error_ = damaged("zstd", "it ends early");
+        error_ = damaged("zstd", "error.ends-early");
       }
     }
     return given_or_error(output.pos, error_);
@@ -164,7 +167,7 @@ class XzSource final : public ByteSource {
         is_over_ = true;
       } else if (status != LZMA_OK) {
         is_over_ = true;
-        error_ = damaged("xz", status == LZMA_MEMLIMIT_ERROR ? "it needs more than 256 MiB to unpack" : "bad data");
+        error_ = damaged("xz", status == LZMA_MEMLIMIT_ERROR ? "error.unpack-memory" : "error.bad-data");
       }
     }
     return given_or_error(out.size() - stream_.avail_out, error_);
@@ -180,7 +183,7 @@ class XzSource final : public ByteSource {
 template <class Source>
 Result<std::unique_ptr<ByteSource>> opened(std::unique_ptr<ByteSource> packed) {
   std::unique_ptr<Source> source = std::make_unique<Source>(std::move(packed));
-  if (!source->open()) return Error{"out-of-memory", "cannot start unpacking", "packed bytes", ""};
+  if (!source->open()) return Error{"out-of-memory", "error.cannot-unpack", "error.packed-bytes", ""};
   return std::unique_ptr<ByteSource>(std::move(source));
 }
 

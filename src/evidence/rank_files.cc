@@ -214,6 +214,24 @@ RankFile read_rank_name(const std::string& path) {
   return file;
 }
 
+LogRank read_log_rank(const std::string& path) {
+  constexpr size_t kNearest = 3;  // what stands further above says nothing of ranks
+  std::vector<std::string> parts = parts_of(path);
+  if (parts.size() > kNearest) parts.erase(parts.begin(), parts.end() - kNearest);
+  const auto small = [](std::optional<int64_t> number) {
+    constexpr int64_t kMost = 1'000'000;
+    return number && *number < kMost ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
+  };
+  LogRank found{.rank = small(first_number(parts, {"global_rank", "globalrank", "global-rank"})), .node = std::nullopt};
+  if (found.rank) return found;
+  found.rank = small(first_number(parts, {"rank", "localrank"}));
+  if (found.rank) found.node = small(first_number(parts, {"node", "host"}));
+  const bool is_of_torchrun = parts.size() == kNearest && parts[0].starts_with("attempt_");
+  if (!found.rank && is_of_torchrun && std::all_of(parts[1].begin(), parts[1].end(), is_digit))
+    found.rank = small(number_at_end(parts[1]));
+  return found;
+}
+
 bool natural_less(const std::string& a, const std::string& b) {
   size_t i = 0;
   size_t j = 0;
@@ -289,9 +307,10 @@ Result<RankFiles> find_rank_files(const std::string& folder) {
   for (; entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (++seen > kMostFiles) {
       return Error{.code = "too-many-files",
-                   .what = fmt::format("more than {} entries below the folder", kMostFiles),
+                   .what = "error.too-many-files",
                    .where = folder,
-                   .hint = "name the folder that holds the ranks' snapshots alone"};
+                   .hint = "error.too-many-files.hint",
+                   .values = {{"count", std::to_string(kMostFiles)}}};
     }
     if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
     std::error_code unknown;
@@ -300,10 +319,8 @@ Result<RankFiles> find_rank_files(const std::string& folder) {
     }
   }
   if (paths.empty()) {
-    return Error{.code = "no-snapshots",
-                 .what = "the folder holds no snapshot (*.pickle or *.pkl, perhaps .gz, .zst or .xz)",
-                 .where = folder,
-                 .hint = "each rank calls torch.cuda.memory._dump_snapshot(f\"rank{rank}.pickle\")"};
+    return Error{
+        .code = "no-snapshots", .what = "error.no-snapshots", .where = folder, .hint = "error.no-snapshots.hint"};
   }
   // Names count from the folder on: what stands above it ("/data/gpu7/run") says nothing of ranks.
   std::vector<std::string> below;

@@ -34,6 +34,13 @@ struct RankFiles {
 // What a path says; the parts nearest to the file's name count first.
 [[nodiscard]] RankFile read_rank_name(const std::string& path);
 
+// The rank and node that a log's path names: rank3.log, node1/rank0/train.log, attempt_0/3/stderr.log of torchrun.
+struct LogRank {
+  std::optional<int> rank;
+  std::optional<int> node;
+};
+[[nodiscard]] LogRank read_log_rank(const std::string& path);
+
 // a2 before a10.
 [[nodiscard]] bool natural_less(const std::string& a, const std::string& b);
 

@@ -187,10 +187,7 @@ void check_traces(ReaderTables& tables) {
   note_count(snapshot, "items-skipped", tables.skipped_items);
 }
 
-Error not_a_snapshot(std::string what) {
-  return Error{"not-a-snapshot", std::move(what), "",
-               "write one with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
-}
+Error not_a_snapshot(std::string what) { return Error{"not-a-snapshot", std::move(what), "", "error.dump-snapshot"}; }
 
 void take_annotations(Snapshot& snapshot, const Slot& slot) {
   std::vector<Annotation>& annotations = snapshot.annotations;
@@ -208,11 +205,11 @@ Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::
     std::span<const Slot> pairs = top.pairs;
     KeySet keys = keys_of(pairs);
     if (!keys.has(Word::segments) && !keys.has(Word::device_traces)) {
-      return not_a_snapshot("a dictionary without `segments`");
+      return not_a_snapshot("error.without-segments");
     }
     segments = value_of(pairs, Word::segments);
     bool is_list = segments.kind == SlotKind::segments || is_empty_list(segments);
-    if (keys.has(Word::segments) && !is_list) return not_a_snapshot("`segments` is not a list of segments");
+    if (keys.has(Word::segments) && !is_list) return not_a_snapshot("error.segments-no-list");
     place_traces(tables, value_of(pairs, Word::device_traces));
     snapshot.settings = read_settings(tables, value_of(pairs, Word::allocator_settings));
     take_annotations(snapshot, value_of(pairs, Word::external_annotations));
@@ -222,7 +219,7 @@ Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::
   } else if (segments.kind == SlotKind::segments || is_empty_list(segments)) {
     snapshot.features.bare_list = true;
   } else {
-    return not_a_snapshot("a pickle of something else than a memory snapshot");
+    return not_a_snapshot("error.not-a-snapshot");
   }
   bool has_segments = segments.kind == SlotKind::segments;
   keep_segments(snapshot, has_segments ? segments.index : 0, has_segments ? static_cast<uint32_t>(segments.bits) : 0);

@@ -7,7 +7,7 @@
 namespace oomscope {
 
 bool SnapshotMachine::make_from_mark(bool is_dict) {
-  if (marks_.empty()) return tokens_.fail("a mark is missing");
+  if (marks_.empty()) return tokens_.fail("mark-missing");
   size_t position = marks_.back();
   std::vector<Slot> items(stack_.begin() + static_cast<ptrdiff_t>(position) + 1, stack_.end());
   stack_.resize(position);
@@ -24,14 +24,14 @@ bool SnapshotMachine::make_from_mark(bool is_dict) {
 
 bool SnapshotMachine::append_one() {
   size_t floor = marks_.empty() ? 0 : size_t{marks_.back()} + 1;
-  if (stack_.size() < floor + 2) return tokens_.fail("an append without a list");
+  if (stack_.size() < floor + 2) return tokens_.fail("append-without-list");
   Slot item = freeze(stack_.back());
   stack_.pop_back();
   Slot list = stack_.back();
   if (list.kind == SlotKind::list) {
     append_item(builders_[list.index], item);
   } else if (list.kind == SlotKind::dict || list.kind == SlotKind::mark) {
-    return tokens_.fail("an append to what is no list");
+    return tokens_.fail("append-to-no-list");
   } else {
     ++tables_.skipped_items;
   }
@@ -39,10 +39,10 @@ bool SnapshotMachine::append_one() {
 }
 
 bool SnapshotMachine::append_from_mark() {
-  if (marks_.empty() || marks_.back() == 0) return tokens_.fail("an append without a list");
+  if (marks_.empty() || marks_.back() == 0) return tokens_.fail("append-without-list");
   size_t position = marks_.back();
   Slot list = stack_[position - 1];
-  if (list.kind == SlotKind::dict || list.kind == SlotKind::mark) return tokens_.fail("an append to what is no list");
+  if (list.kind == SlotKind::dict || list.kind == SlotKind::mark) return tokens_.fail("append-to-no-list");
   if (list.kind != SlotKind::list) {
     tables_.skipped_items += static_cast<int64_t>(stack_.size() - position - 1);
     return pop_mark();
@@ -59,10 +59,10 @@ bool SnapshotMachine::append_from_mark() {
 
 bool SnapshotMachine::set_one() {
   size_t floor = marks_.empty() ? 0 : size_t{marks_.back()} + 1;
-  if (stack_.size() < floor + 3) return tokens_.fail("a set-item without a dictionary");
+  if (stack_.size() < floor + 3) return tokens_.fail("set-item-without-dictionary");
   size_t position = stack_.size() - 3;
   Slot dict = stack_[position];
-  if (dict.kind == SlotKind::list) return tokens_.fail("a set-item on what is no dictionary");
+  if (dict.kind == SlotKind::list) return tokens_.fail("set-item-on-no-dictionary");
   Slot key = freeze(stack_[position + 1]);
   Slot value = freeze(stack_[position + 2]);
   stack_.resize(position + 1);
@@ -78,16 +78,16 @@ bool SnapshotMachine::set_one() {
 }
 
 bool SnapshotMachine::set_from_mark() {
-  if (marks_.empty() || marks_.back() == 0) return tokens_.fail("a set-items without a dictionary");
+  if (marks_.empty() || marks_.back() == 0) return tokens_.fail("set-item-without-dictionary");
   size_t mark = marks_.back();
   size_t position = mark - 1;
   SlotKind kind = stack_[position].kind;
-  if (kind == SlotKind::list || kind == SlotKind::mark) return tokens_.fail("a set-items on what is no dictionary");
+  if (kind == SlotKind::list || kind == SlotKind::mark) return tokens_.fail("set-item-on-no-dictionary");
   if (kind != SlotKind::dict) {
     tables_.skipped_items += static_cast<int64_t>((stack_.size() - mark) / 2);
     return pop_mark();
   }
-  if ((stack_.size() - mark - 1) % 2 != 0) return tokens_.fail("a dictionary with a key but no value");
+  if ((stack_.size() - mark - 1) % 2 != 0) return tokens_.fail("key-without-value");
   marks_.pop_back();  // first: what is around the dictionary decides what becomes of its values
   if (!close_dict(position, std::span(stack_).subspan(mark + 1))) return false;
   if (position < stack_.size()) stack_.resize(position + 1);
@@ -185,7 +185,7 @@ void SnapshotMachine::append_row(Builder& list, ListContent content, uint32_t in
 void SnapshotMachine::append_event(Builder& list, Slot item) {
   if (list.content == ListContent::empty) {
     if (tables_.traces.size() >= kMaxTraces) {
-      refuse_limit("lists of events", static_cast<int64_t>(kMaxTraces));
+      refuse_limit("event-lists", static_cast<int64_t>(kMaxTraces));
       return;
     }
     list.content = ListContent::events;

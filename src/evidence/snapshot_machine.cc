@@ -66,7 +66,7 @@ bool SnapshotMachine::apply_to_container(const Token& token) {
     case TokenKind::empty_dict: return try_template() || push_builder(true);
     case TokenKind::tuple: return make_tuple(static_cast<size_t>(token.bits), false);
     case TokenKind::tuple_from_mark:
-      if (marks_.empty()) return tokens_.fail("a tuple without a mark");
+      if (marks_.empty()) return tokens_.fail("mark-missing");
       return make_tuple(stack_.size() - marks_.back() - 1, true);
     case TokenKind::list_from_mark: return make_from_mark(false);
     case TokenKind::dict_from_mark: return make_from_mark(true);
@@ -79,11 +79,11 @@ bool SnapshotMachine::apply_to_container(const Token& token) {
     case TokenKind::pop_mark: return pop_mark();
     case TokenKind::pop: return pop();
     case TokenKind::dup: {
-      if (stack_.empty() || stack_.back().kind == SlotKind::mark) return tokens_.fail("nothing to duplicate");
+      if (stack_.empty() || stack_.back().kind == SlotKind::mark) return tokens_.fail("nothing-there");
       Slot copy = stack_.back();
       return push(copy.is_builder() ? Slot{} : copy);
     }
-    default: return tokens_.fail("an opcode out of place");
+    default: return tokens_.fail("out-of-place");
   }
 }
 
@@ -103,9 +103,11 @@ bool SnapshotMachine::try_template() {
 }
 
 bool SnapshotMachine::refuse_limit(const char* what, int64_t limit) {
-  error_ = Error{"snapshot-too-large", std::string("more than ") + std::to_string(limit) + " " + what,
-                 "byte " + std::to_string(tokens_.token_offset_bytes()),
-                 "record with a smaller max_entries, or read it where the limit may be higher"};
+  error_ = Error{"snapshot-too-large",
+                 std::string("error.too-many.") + what,
+                 "",
+                 "error.too-many.hint",
+                 {{"limit", std::to_string(limit)}, {"byte", std::to_string(tokens_.token_offset_bytes())}}};
   return false;
 }
 
@@ -120,11 +122,11 @@ bool SnapshotMachine::check_memory() {
                   builder_items_ * static_cast<int64_t>(2 * sizeof(Slot));
   int64_t limit = options_.max_memory_bytes;
   if (small <= limit / 2 && small + tables_.trace_bytes() <= limit / 4 * 3) return true;
-  return refuse_limit("bytes of memory needed to read it", limit);
+  return refuse_limit("bytes", limit);
 }
 
 bool SnapshotMachine::push(Slot slot) {
-  if (stack_.size() >= kMaxStack) return refuse_limit("values open at once", static_cast<int64_t>(kMaxStack));
+  if (stack_.size() >= kMaxStack) return refuse_limit("open-values", static_cast<int64_t>(kMaxStack));
   stack_.push_back(slot);
   return true;
 }
@@ -162,7 +164,7 @@ void SnapshotMachine::release(uint32_t builder_index) {
 }
 
 bool SnapshotMachine::pop() {
-  if (stack_.empty()) return tokens_.fail("nothing to pop");
+  if (stack_.empty()) return tokens_.fail("nothing-there");
   if (stack_.back().kind == SlotKind::mark) return pop_mark();
   if (stack_.back().is_builder()) release(stack_.back().index);
   stack_.pop_back();
@@ -171,7 +173,7 @@ bool SnapshotMachine::pop() {
 
 // Drops the last mark and what lies above it.
 bool SnapshotMachine::pop_mark() {
-  if (marks_.empty()) return tokens_.fail("a mark is missing");
+  if (marks_.empty()) return tokens_.fail("mark-missing");
   size_t position = marks_.back();
   for (size_t i = position + 1; i < stack_.size(); ++i) {
     if (stack_[i].is_builder()) release(stack_[i].index);
@@ -213,16 +215,16 @@ void SnapshotMachine::remember(uint32_t memo_index, Slot slot, bool is_new) {
 bool SnapshotMachine::check_memo_index(uint64_t index) {
   // Every memoised object took at least a byte of the file, so a larger index is no numbering of objects.
   if (index > tokens_.token_offset_bytes() + 1024) {
-    return tokens_.fail("memo index " + std::to_string(index) + " is larger than the file so far");
+    return tokens_.fail("memo-too-large", {{"index", std::to_string(index)}});
   }
   if (static_cast<int64_t>((index + 1) * sizeof(uint32_t)) > options_.max_memory_bytes / 4) {
-    return refuse_limit("bytes of memory needed for the memo", options_.max_memory_bytes / 4);
+    return refuse_limit("memo-bytes", options_.max_memory_bytes / 4);
   }
   return true;
 }
 
 bool SnapshotMachine::memoize(uint64_t index) {
-  if (stack_.empty() || stack_.back().kind == SlotKind::mark) return tokens_.fail("nothing to memoise");
+  if (stack_.empty() || stack_.back().kind == SlotKind::mark) return tokens_.fail("nothing-there");
   if (!check_memo_index(index)) return false;
   Slot top = stack_.back();
   remember(static_cast<uint32_t>(index), top, true);
@@ -234,7 +236,7 @@ bool SnapshotMachine::memoize(uint64_t index) {
 }
 
 bool SnapshotMachine::get(uint64_t index) {
-  if (!memo_.has(index)) return tokens_.fail("memo index " + std::to_string(index) + " was never set");
+  if (!memo_.has(index)) return tokens_.fail("memo-unset", {{"index", std::to_string(index)}});
   MemoEntry entry = memo_.get(static_cast<uint32_t>(index));
   switch (entry.tag()) {
     case MemoTag::opaque: return push(Slot{});
@@ -265,7 +267,7 @@ bool SnapshotMachine::get_building(uint32_t memo_index, uint32_t builder_index) 
 // The top `count` values as one; with `drop_mark` the mark below them goes too.
 bool SnapshotMachine::make_tuple(size_t count, bool drop_mark) {
   size_t floor = marks_.empty() ? 0 : size_t{marks_.back()} + 1;
-  if (stack_.size() < floor + count) return tokens_.fail("a tuple of more values than there are");
+  if (stack_.size() < floor + count) return tokens_.fail("tuple-too-long");
   size_t first = stack_.size() - count;
   Slot tuple;
   if (count == 2 && stack_[first].is_integer() && stack_[first + 1].is_integer()) {

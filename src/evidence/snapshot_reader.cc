@@ -19,17 +19,17 @@ namespace {
 bool looks_like_pickle(std::span<const uint8_t> front) { return !front.empty() && front[0] == 0x80; }
 
 Error not_a_pickle(std::span<const uint8_t> front, const std::string& name) {
-  std::string what = "not a pickle: a snapshot starts with byte 0x80";
-  std::string hint = "write a snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")";
+  std::string what = "error.not-a-pickle";
+  std::string hint = "error.dump-snapshot";
   if (front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0) {
-    what = "a zip archive (a checkpoint of torch.save?), not a snapshot";
+    what = "error.zip-archive";
   } else if (std::string_view(reinterpret_cast<const char*>(front.data()), front.size())
                  .starts_with("version https://git-lfs.")) {
-    what = "a pointer of git-lfs, not the file itself";
-    hint = "fetch the file: git lfs pull";
+    what = "error.git-lfs";
+    hint = "error.git-lfs.hint";
   } else if (std::ranges::none_of(front, [](uint8_t byte) { return byte < 9 || byte >= 0x80; })) {
-    what = "text, not a snapshot";
-    hint = "a snapshot is written by torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"); for a log: oomscope why";
+    what = "error.text-not-snapshot";
+    hint = "error.text-not-snapshot.hint";
   }
   return Error{"not-a-pickle", what, name, hint};
 }
@@ -42,8 +42,8 @@ Result<std::unique_ptr<ByteSource>> find_pickle(std::unique_ptr<ByteSource> sour
     if (front.empty()) {
       bool is_bare = layer == 0;
       return Error{is_bare ? "file-empty" : "page-without-snapshot",
-                   is_bare ? "an empty file" : "nothing is packed in this file that would be a snapshot", name,
-                   "write a snapshot with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+                   is_bare ? "error.file-empty" : "error.page-without-snapshot", name,
+                   is_bare ? "error.file-empty.hint" : "error.dump-snapshot"};
     }
     Packing packing = packing_of(front);
     if (packing != Packing::none) {
@@ -56,11 +56,7 @@ Result<std::unique_ptr<ByteSource>> find_pickle(std::unique_ptr<ByteSource> sour
       return not_a_pickle(front, name);
     }
   }
-  return Error{"not-a-pickle", "packed more than four times over", name, "unpack it by hand"};
-}
-
-std::string at_byte(const std::string& name, uint64_t offset_bytes) {
-  return name + ", byte " + std::to_string(offset_bytes);
+  return Error{"not-a-pickle", "error.packed-too-often", name, "error.packed-too-often.hint"};
 }
 
 bool is_empty(const Snapshot& snapshot) {
@@ -97,7 +93,8 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
   if (options.decoded) options.decoded();  // before the traces change or go
   if (!ran.has_value()) {
     Error error = std::move(ran.error());
-    error.where = name + ", " + error.where;
+    error.where = "error.at-byte";
+    error.values.emplace_back("file", name);
     return error;
   }
   SnapshotMachine::Top top = machine.take_top();
@@ -108,9 +105,10 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
     Error error = is_lost ? Error{} : std::move(snapshot.error());
     error.where = name;
     if (is_lost) {
-      error =
-          Error{"snapshot-damaged", damage->what + ", before any segment or event", at_byte(name, damage->offset_bytes),
-                "copy the file again; a dump that was interrupted cannot be read"};
+      error = Error{"snapshot-damaged", "error.snapshot-damaged", "error.at-byte", "error.snapshot-damaged.hint",
+                    damage->values};
+      error.values.emplace_back("damage", damage->what);
+      error.values.emplace_back("file", name);
     }
     return error;
   }
@@ -120,10 +118,10 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
   }
   if (damage.has_value()) {
     snapshot->complete = false;
+    Values values = {{"error", damage->what}};
+    values.insert(values.end(), damage->values.begin(), damage->values.end());
     snapshot->caveats.insert(snapshot->caveats.begin(),
-                             Caveat{"snapshot-damaged",
-                                    {{"error", damage->what}, {"byte", std::to_string(damage->offset_bytes)}},
-                                    CaveatSource::recording});
+                             Caveat{"snapshot-damaged", std::move(values), CaveatSource::recording});
   }
   drop_impossible_events(*snapshot);
   return snapshot;

@@ -329,8 +329,8 @@ TEST(SnapshotReader, RefusesToExecute) {
   Result<Snapshot> snapshot = read(bytes);
   ASSERT_FALSE(snapshot.has_value());
   EXPECT_EQ(snapshot.error().code, "pickle-would-execute");
-  EXPECT_EQ(snapshot.error().where, "test.pickle, byte 14");
-  EXPECT_NE(snapshot.error().what.find("GLOBAL"), std::string::npos);
+  EXPECT_EQ(snapshot.error().where, "error.at-byte");
+  EXPECT_EQ(snapshot.error().values, (Values{{"opcode", "GLOBAL"}, {"byte", "14"}, {"file", "test.pickle"}}));
   for (char opcode : {'R', 'b', 'i', 'o', 'P', 'Q', '\x81', '\x82', '\x83', '\x84', '\x92', '\x93', '\x97', '\x98'}) {
     EXPECT_EQ(error_code(std::string("\x80\x04]") + opcode + "."), "pickle-would-execute") << static_cast<int>(opcode);
   }

@@ -488,29 +488,29 @@ std::string_view name_of(Category category) {
 
 std::string_view name_of(CategoryReason reason) {
   switch (reason) {
-    case CategoryReason::none: return "nothing tells";
-    case CategoryReason::model_frames: return "made, moved or loaded by a module";
-    case CategoryReason::file_frames: return "read from a file";
-    case CategoryReason::copy_frames: return "copied by deepcopy or gathered in a state_dict";
-    case CategoryReason::size_of_gradient: return "as large as a gradient, and older";
-    case CategoryReason::lives_through: return "there before the first pass";
-    case CategoryReason::optimizer_frames: return "made where optimizers make state";
-    case CategoryReason::survives_step: return "born in an optimizer step, alive behind it";
-    case CategoryReason::dies_in_phase: return "born and freed in one phase";
-    case CategoryReason::survives_backward: return "born in backward, alive behind it";
-    case CategoryReason::size_of_parameter: return "born in backward, as large as a parameter";
-    case CategoryReason::kept_for_backward: return "born in forward, alive behind it";
-    case CategoryReason::recomputed: return "recomputed by activation checkpointing";
-    case CategoryReason::loss_frames: return "born in the loss";
-    case CategoryReason::size_of_logits: return "as large as what the loss works on";
-    case CategoryReason::made_for_pass: return "born outside of modules, before a pass";
-    case CategoryReason::library_frames: return "asked for by cuBLAS or cuDNN";
-    case CategoryReason::kept_by_library: return "a library's size, never freed";
-    case CategoryReason::freed_at_once: return "in a convolution, freed before anything else";
-    case CategoryReason::distributed_frames: return "made by torch.distributed";
-    case CategoryReason::private_pool: return "in a private pool";
+    case CategoryReason::none: return "none";
+    case CategoryReason::model_frames: return "model-frames";
+    case CategoryReason::file_frames: return "file-frames";
+    case CategoryReason::copy_frames: return "copy-frames";
+    case CategoryReason::size_of_gradient: return "size-of-gradient";
+    case CategoryReason::lives_through: return "lives-through";
+    case CategoryReason::optimizer_frames: return "optimizer-frames";
+    case CategoryReason::survives_step: return "survives-step";
+    case CategoryReason::dies_in_phase: return "dies-in-phase";
+    case CategoryReason::survives_backward: return "survives-backward";
+    case CategoryReason::size_of_parameter: return "size-of-parameter";
+    case CategoryReason::kept_for_backward: return "kept-for-backward";
+    case CategoryReason::recomputed: return "recomputed";
+    case CategoryReason::loss_frames: return "loss-frames";
+    case CategoryReason::size_of_logits: return "size-of-logits";
+    case CategoryReason::made_for_pass: return "made-for-pass";
+    case CategoryReason::library_frames: return "library-frames";
+    case CategoryReason::kept_by_library: return "kept-by-library";
+    case CategoryReason::freed_at_once: return "freed-at-once";
+    case CategoryReason::distributed_frames: return "distributed-frames";
+    case CategoryReason::private_pool: return "private-pool";
   }
-  return "nothing tells";
+  return "none";
 }
 
 std::vector<AllocationCategory> find_categories(const Timeline& timeline, const Structure& structure) {

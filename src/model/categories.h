@@ -57,6 +57,7 @@ enum class CategoryReason : uint8_t {
   private_pool,
 };
 
+// "model-frames": its sentence is "reason.ID" in src/words/.
 [[nodiscard]] std::string_view name_of(CategoryReason reason);
 
 struct AllocationCategory {

@@ -131,19 +131,44 @@ class StartRebuilder {
     }
   }
 
-  // In a trace that was cut, a final segment is of the start only if the events that are left use it as it is.
+  // In a trace that was cut, a final segment is of the start only if the events that are left use it as it is, before
+  // any of them obtains or gives back memory in its place.
   void keep_used_segments() {
-    std::map<uint64_t, bool> used;  // segment -> its first event used it, rather than obtained it
-    for (size_t i = 0; i < trace_.size_events(); ++i) {
-      const Action action = trace_.action[i];
-      if (action == Action::oom || action == Action::snapshot) continue;
-      auto found = run_of(trace_.addr[i]);
-      if (found == runs_.end()) continue;
-      used.try_emplace(found->first, action != Action::segment_alloc && action != Action::segment_map);
+    Runs undecided = runs_;
+    for (size_t i = 0; i < trace_.size_events() && !undecided.empty(); ++i) {
+      const uint64_t address = trace_.addr[i];
+      switch (trace_.action[i]) {
+        case Action::oom:
+        case Action::snapshot:
+        case Action::annotate:
+        case Action::unknown: continue;
+        case Action::segment_alloc:
+        case Action::segment_map:
+        case Action::segment_free:
+        case Action::segment_unmap: {
+          const uint64_t end = address + static_cast<uint64_t>(std::max<int64_t>(trace_.size[i], 0));
+          auto entry = undecided.lower_bound(address);
+          if (entry != undecided.begin() && end_of(*std::prev(entry)) > address) --entry;
+          while (entry != undecided.end() && entry->first < end) {
+            runs_.erase(entry->first);
+            entry = undecided.erase(entry);
+          }
+          break;
+        }
+        case Action::alloc:
+        case Action::free_requested:
+        case Action::free_completed: {
+          auto found = undecided.upper_bound(address);
+          if (found == undecided.begin()) break;
+          --found;
+          if (address < end_of(*found)) undecided.erase(found);
+          break;
+        }
+      }
     }
-    for (auto entry = runs_.begin(); entry != runs_.end();) {
-      const auto found = used.find(entry->first);
-      entry = found != used.end() && found->second ? std::next(entry) : runs_.erase(entry);
+    for (const SnapshotSegment& segment : snapshot_.segments) {
+      if (segment.device != timeline_.device || undecided.count(segment.address) == 0) continue;
+      if (!options_.keeps_final_blocks || segment.active_size == 0) runs_.erase(segment.address);
     }
   }
 
@@ -219,7 +244,7 @@ class StartRebuilder {
         run->second.class_is_known = true;
       }
     }
-    if (!snapshot_.events_were_cut()) match_final_blocks();
+    if (!snapshot_.events_were_cut() || options_.keeps_final_blocks) match_final_blocks();
   }
 
   // What is live at the end and was not allocated in the trace was there at the start, at the size that it has.
@@ -232,6 +257,7 @@ class StartRebuilder {
         if (block.state != BlockState::inactive) live_at_end[block.address] = &block;
       }
     }
+    if (snapshot_.events_were_cut()) erase_touched(live_at_end);
     for (uint32_t id : timeline_.unfinished) {
       Allocation& allocation = timeline_.allocations[id];
       if (allocation.free_completed != kNoEvent) continue;
@@ -245,6 +271,22 @@ class StartRebuilder {
       live_at_end.erase(found);
     }
     for (const auto& [address, block] : live_at_end) add_silent_ghost(address, *block);
+  }
+
+  // Blocks in whose place something was allocated or freed are of a later time.
+  void erase_touched(std::map<uint64_t, const SnapshotBlock*>& blocks) const {
+    for (size_t i = 0; i < trace_.size_events() && !blocks.empty(); ++i) {
+      const Action action = trace_.action[i];
+      if (action != Action::alloc && action != Action::free_requested && action != Action::free_completed) continue;
+      const uint64_t address = trace_.addr[i];
+      const uint64_t end = address + static_cast<uint64_t>(std::max<int64_t>(trace_.size[i], 1));
+      auto entry = blocks.lower_bound(address);
+      if (entry != blocks.begin()) {
+        const auto before = std::prev(entry);
+        if (before->first + static_cast<uint64_t>(before->second->size) > address) entry = before;
+      }
+      while (entry != blocks.end() && entry->first < end) entry = blocks.erase(entry);
+    }
   }
 
   // Live from before the first event to after the last, without any event.

@@ -128,6 +128,9 @@ struct TimelineOptions {
   RoundSize round;
   int64_t large_page_bytes = int64_t{20} << 20;  // of expandable segments: large_segment_size_mb
   std::vector<PoolSpan> pool_spans = {};
+  // Where the file was cut among its events, its segments are of a later time. With this, what they hold and no event
+  // that is left touches is taken to have been there all the time, as weights are.
+  bool keeps_final_blocks = false;
   std::shared_ptr<const Trace> corrected = nullptr;  // read in place of the recorded events; has as many
 };
 

@@ -7,16 +7,20 @@
 
 namespace oomscope {
 
-bool TokenReader::fail(std::string what) {
-  if (!damage_.has_value()) damage_ = Damage{std::move(what), token_offset_};
+bool TokenReader::fail(std::string_view what, Values values) {
+  if (damage_.has_value()) return false;
+  damage_ = Damage{"error.pickle." + std::string(what), std::move(values)};
+  damage_->values.emplace_back("byte", std::to_string(token_offset_));
   return false;
 }
 
 bool TokenReader::next(Token& token) {
   token_offset_ = window_.offset();
   if (!window_.ensure(1)) {
-    std::string why = window_.source_error().has_value() ? window_.source_error()->what : "the file ends here";
-    return fail(std::move(why));
+    if (!window_.source_error().has_value()) return fail("ends-here");
+    const bool failed = fail("source", window_.source_error()->values);
+    damage_->what = window_.source_error()->what;
+    return failed;
   }
   uint8_t byte = *window_.cursor();
   window_.advance(1);
@@ -101,7 +105,7 @@ bool TokenReader::read_argument(uint8_t byte, Token& token) {
 }
 
 bool TokenReader::read_fixed(size_t length_bytes, uint64_t& value) {
-  if (!window_.ensure(length_bytes)) return fail("the file ends inside an opcode's argument");
+  if (!window_.ensure(length_bytes)) return fail("ends-in-argument");
   value = load_u64(window_.cursor());
   if (length_bytes < 8) value &= (uint64_t{1} << (8 * length_bytes)) - 1;
   window_.advance(length_bytes);
@@ -114,10 +118,9 @@ bool TokenReader::read_text(uint64_t length_bytes, Token& token) {
     // Skip first, so that the view stays good; the text itself must go then. Such text is no name of anything.
     ++cut_texts_;
     token.kind = TokenKind::opaque;
-    return window_.skip(length_bytes) ||
-           fail("the file ends inside a text of " + std::to_string(length_bytes) + " bytes");
+    return window_.skip(length_bytes) || fail("ends-in-text", {{"length", std::to_string(length_bytes)}});
   }
-  if (!window_.ensure(kept)) return fail("the file ends inside a text of " + std::to_string(length_bytes) + " bytes");
+  if (!window_.ensure(kept)) return fail("ends-in-text", {{"length", std::to_string(length_bytes)}});
   token.kind = TokenKind::text;
   token.text = {reinterpret_cast<const char*>(window_.cursor()), kept};
   window_.advance(kept);
@@ -126,7 +129,7 @@ bool TokenReader::read_text(uint64_t length_bytes, Token& token) {
 
 bool TokenReader::read_opaque(uint64_t length_bytes, Token& token) {
   token.kind = TokenKind::opaque;
-  return window_.skip(length_bytes) || fail("the file ends inside " + std::to_string(length_bytes) + " bytes of data");
+  return window_.skip(length_bytes) || fail("ends-in-data", {{"length", std::to_string(length_bytes)}});
 }
 
 // Little-endian two's complement of any length. Up to 64 bits we keep: signed in 8 bytes, or unsigned in 9 with a
@@ -134,7 +137,7 @@ bool TokenReader::read_opaque(uint64_t length_bytes, Token& token) {
 bool TokenReader::read_long(uint64_t length_bytes, Token& token) {
   if (length_bytes > 9) return read_opaque(length_bytes, token);
   size_t length = static_cast<size_t>(length_bytes);
-  if (!window_.ensure(length)) return fail("the file ends inside an integer");
+  if (!window_.ensure(length)) return fail("ends-in-integer");
   const uint8_t* bytes = window_.cursor();
   window_.advance(length);
   token.kind = TokenKind::integer;
@@ -155,30 +158,30 @@ bool TokenReader::read_protocol() {
   uint64_t protocol = 0;
   if (!read_fixed(1, protocol)) return false;
   if (protocol >= 2 && protocol <= 5) return true;
-  if (token_offset_ != 0) return fail("a second header in the middle of the pickle");
-  refusal_ = Error{"pickle-unsupported", "pickle protocol " + std::to_string(protocol) + " is not one of 2 to 5",
-                   "byte 0", "write the snapshot with torch.cuda.memory._dump_snapshot"};
+  if (token_offset_ != 0) return fail("second-header");
+  refusal_ = Error{"pickle-unsupported",
+                   "error.pickle-protocol",
+                   "",
+                   "error.dump-snapshot",
+                   {{"protocol", std::to_string(protocol)}, {"byte", "0"}}};
   return false;
 }
 
 bool TokenReader::refuse(uint8_t byte) {
-  std::string where = "byte " + std::to_string(token_offset_);
-  std::string name(opcode_name(byte));
+  const Values values = {{"opcode", std::string(opcode_name(byte))}, {"byte", std::to_string(token_offset_)}};
   switch (opcode_class(byte)) {
     case OpcodeClass::executes:
-      refusal_ = Error{"pickle-would-execute",
-                       "opcode " + name + " would import or call something, and no memory snapshot needs that", where,
-                       "this is no snapshot, or somebody changed it: do not load it with Python's pickle either"};
+      refusal_ =
+          Error{"pickle-would-execute", "error.pickle-would-execute", "", "error.pickle-would-execute.hint", values};
       return false;
     case OpcodeClass::textual:
-      refusal_ = Error{"pickle-unsupported", "opcode " + name + " belongs to pickle protocol 0", where,
-                       "write the snapshot with torch.cuda.memory._dump_snapshot"};
+      refusal_ = Error{"pickle-unsupported", "error.pickle-protocol-0", "", "error.dump-snapshot", values};
       return false;
     case OpcodeClass::unknown:
     case OpcodeClass::data: break;
   }
   constexpr std::string_view kDigits = "0123456789abcdef";
-  return fail(std::string("byte 0x") + kDigits[byte >> 4] + kDigits[byte & 15] + " is no opcode of pickle");
+  return fail("no-opcode", {{"value", std::string("0x") + kDigits[byte >> 4] + kDigits[byte & 15]}});
 }
 
 }  // namespace oomscope

@@ -52,8 +52,8 @@ struct Token {
 
 // Where and why the pickle stopped making sense. Not an Error: what came before it may be worth having.
 struct Damage {
-  std::string what;
-  uint64_t offset_bytes = 0;
+  std::string what;  // a key of src/words/
+  Values values;     // "byte" among them: where
 };
 
 class TokenReader {
@@ -66,11 +66,12 @@ class TokenReader {
   // False: no further token, and either damage() or refusal() says why.
   bool next(Token& token);
   [[nodiscard]] const std::optional<Damage>& damage() const { return damage_; }
-  // An opcode that would execute something, or a protocol that we do not read. `where` has the byte offset only.
+  // An opcode that would execute something, or a protocol that we do not read. Its values have the byte.
   [[nodiscard]] const std::optional<Error>& refusal() const { return refusal_; }
   [[nodiscard]] uint64_t token_offset_bytes() const { return token_offset_; }
   [[nodiscard]] int64_t cut_texts() const { return cut_texts_; }
-  bool fail(std::string what);
+  // `what` is "error.pickle.WHAT".
+  bool fail(std::string_view what, Values values = {});
 
  private:
   bool read_argument(uint8_t byte, Token& token);

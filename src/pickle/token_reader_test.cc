@@ -82,11 +82,11 @@ TEST(TokenReader, SkipsTextThatIsTooLong) {
 }
 
 TEST(TokenReader, SaysWhereTheBytesEnd) {
-  EXPECT_EQ(first_of("").damage, "the file ends here");
-  EXPECT_EQ(first_of("J12").damage, "the file ends inside an opcode's argument");
-  EXPECT_EQ(first_of(bytes_of({0x8c, 5, 'h'})).damage, "the file ends inside a text of 5 bytes");
-  EXPECT_EQ(first_of(bytes_of({0x8a, 8, 1})).damage, "the file ends inside an integer");
-  EXPECT_EQ(first_of(bytes_of({0xff})).damage, "byte 0xff is no opcode of pickle");
+  EXPECT_EQ(first_of("").damage, "error.pickle.ends-here");
+  EXPECT_EQ(first_of("J12").damage, "error.pickle.ends-in-argument");
+  EXPECT_EQ(first_of(bytes_of({0x8c, 5, 'h'})).damage, "error.pickle.ends-in-text");
+  EXPECT_EQ(first_of(bytes_of({0x8a, 8, 1})).damage, "error.pickle.ends-in-integer");
+  EXPECT_EQ(first_of(bytes_of({0xff})).damage, "error.pickle.no-opcode");
 }
 
 TEST(TokenReader, RefusesWhatExecutesAndProtocolZero) {

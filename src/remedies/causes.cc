@@ -39,12 +39,15 @@ std::span<const CauseGuide> cause_guides() {
        {"max-split-cures", "reserved-is-fragmentation"}},
       {"fragmentation",
        {"allocator-setting", "static-shapes", "reuse-buffers", "smaller-batch"},
-       {"max-split-cures", "many-small-holes", "gc-threshold-alone", "expandable-only-fragmentation"}},
+       {"max-split-cures", "many-small-holes", "gc-threshold-alone", "expandable-only-fragmentation"},
+       /*by_phase=*/true},
       {"capacity",
        {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "fused-attention", "set-to-none",
-        "sharding", "model-parallel", "offload", "quantised-loading", "bucket-view", "smaller-model", "larger-gpu"},
+        "sharding", "model-parallel", "offload", "quantised-loading", "bucket-view", "smaller-model", "larger-gpu",
+        "allocator-setting"},
        {"slack-is-fragmentation", "mixed-precision-halves", "checkpointing-leaves-one-layer", "accumulation-is-free",
-        "empty-cache-saves"}},
+        "empty-cache-saves"},
+       /*by_phase=*/true},
       {"device-imbalance", {"distributed-data-parallel", "share-card", "model-parallel"}, {}},
       {"library-workspace",
        {"smaller-workspace", "smaller-batch", "lazy-modules"},
@@ -56,13 +59,16 @@ std::span<const CauseGuide> cause_guides() {
        {"reserved-is-fragmentation", "idle-cache-returns"}},
       // Seen in logs.
       {"other-memory-on-card",
-       {"free-other-processes", "other-gpu", "release-cache", "lower-limit", "smaller-batch"},
+       {"free-other-processes", "other-gpu", "release-cache", "share-card", "lower-limit", "smaller-batch"},
        {"kill-9", "workers-copy-the-context", "smi-shows-free"}},
       {"card-full-before-start",
        {"free-other-processes", "other-gpu", "share-card", "load-on-cpu", "lazy-modules"},
        {"first-tensor-reserves-gigabytes", "smi-shows-free"}},
       {"ranks-share-card", {"share-card", "load-on-cpu", "lower-limit"}, {}},
-      {"capacity-limit", {"raise-fraction", "smaller-batch"}, {"smi-shows-free", "gc-threshold-alone"}},
+      {"capacity-limit",
+       {"raise-fraction", "allocator-setting", "smaller-batch"},
+       {"smi-shows-free", "gc-threshold-alone"},
+       /*by_phase=*/true},
       {"loader-worker",
        {"fewer-workers", "smaller-batch", "more-host-memory", "less-prefetch", "memory-mapped-data", "no-pinning",
         "raise-cgroup-limit"},
@@ -71,22 +77,30 @@ std::span<const CauseGuide> cause_guides() {
       {"descriptors", {"raise-ulimit", "sharing-strategy", "fewer-workers"}, {}},
       {"host-killed",
        {"more-host-memory", "fewer-workers", "less-prefetch", "smaller-batch", "memory-mapped-data", "load-on-cpu",
-        "return-freed-host-memory", "raise-cgroup-limit"},
+        "sharded-saving", "return-freed-host-memory", "raise-cgroup-limit"},
        {"tracemalloc-shows-the-peak"}},
       {"host-allocation",
-       {"raise-map-count", "fewer-workers", "load-on-cpu", "process-in-chunks", "check-data", "more-host-memory"},
+       {"smaller-batch", "smaller-input", "process-in-chunks", "more-host-memory", "fewer-workers",
+        "memory-mapped-data", "load-on-cpu", "raise-map-count", "check-data", "sharing-strategy"},
        {"tracemalloc-shows-the-peak"}},
       {"cgroup-limit",
-       {"raise-cgroup-limit", "fewer-workers", "less-prefetch", "no-pinning", "load-on-cpu"},
+       {"raise-cgroup-limit", "fewer-workers", "less-prefetch", "no-pinning", "memory-mapped-data", "smaller-batch",
+        "load-on-cpu", "sharded-saving"},
        {"pin-memory-needs-nvlink", "tracemalloc-shows-the-peak"}},
-      {"pinned-memory", {"no-pinning", "less-prefetch", "fewer-workers"}, {"pin-memory-needs-nvlink"}},
+      {"pinned-memory",
+       {"no-pinning", "fewer-workers", "less-prefetch", "more-host-memory", "smaller-batch", "smaller-input",
+        "process-in-chunks", "memory-mapped-data"},
+       {"pin-memory-needs-nvlink"}},
       {"windows-commit", {"raise-page-file", "fewer-workers", "more-host-memory"}, {}},
       {"library-failure",
-       {"check-indices", "match-versions", "check-launch", "free-other-processes"},
+       {"smaller-batch", "check-indices", "match-versions", "other-gpu", "check-launch", "lower-limit",
+        "free-other-processes", "model-parallel", "lighter-optimizer"},
        {"driver-must-match", "conda-manages-the-driver"}},
       {"gpu-out-of-memory",
-       {"smaller-batch", "no-grad", "detach", "other-gpu", "report-more"},
-       {"smi-shows-free", "reserved-is-fragmentation"}},
+       {"smaller-batch", "no-grad", "detach", "checkpointing", "other-gpu", "allocator-setting", "raise-fraction",
+        "report-more"},
+       {"smi-shows-free", "reserved-is-fragmentation"},
+       /*by_phase=*/true},
       {"memory-grows", {"loss-item", "detach", "results-to-cpu", "delete-references"}, {"empty-cache-saves"}},
       {"oversized-request",
        {"smaller-input", "check-data", "fused-attention", "process-in-chunks", "smaller-batch"},
@@ -95,9 +109,13 @@ std::span<const CauseGuide> cause_guides() {
        {"free-other-processes", "lower-limit", "smaller-kv-cache", "quantised-loading", "model-parallel", "other-gpu",
         "larger-gpu"},
        {"smi-shows-free"}},
-      {"other-backend", {"smaller-batch", "smaller-model", "smaller-input", "mps-watermark", "larger-gpu"}, {}},
-      {"block-limit", {"process-in-chunks", "smaller-input", "smaller-batch"}, {}},
-      {"not-memory", {"check-launch", "check-data", "check-disk", "match-versions"}, {}},
+      {"other-backend",
+       {"smaller-batch", "fused-attention", "smaller-model", "mps-watermark", "smaller-input", "larger-gpu"},
+       {}},
+      {"block-limit", {"process-in-chunks", "smaller-input", "smaller-batch", "fused-attention"}, {}},
+      {"not-memory",
+       {"check-launch", "check-indices", "check-data", "check-disk", "match-versions", "sharded-saving"},
+       {}},
   });
   return all;
 }
@@ -106,6 +124,37 @@ const CauseGuide* find_cause_guide(std::string_view id) {
   const std::span<const CauseGuide> all = cause_guides();
   const auto found = std::find_if(all.begin(), all.end(), [id](const CauseGuide& guide) { return guide.id == id; });
   return found != all.end() ? &*found : nullptr;
+}
+
+Ids remedies_of_phase(Phase phase) {
+  switch (phase) {
+    case Phase::optimizer_step: return {"lighter-optimizer", "fused-optimizer", "sharding", "offload", "smaller-batch"};
+    case Phase::second_step: return {"smaller-batch", "lighter-optimizer", "sharding", "offload", "checkpointing"};
+    case Phase::evaluation: return {"no-grad", "smaller-batch", "results-to-cpu"};
+    case Phase::saving: return {"sharded-saving", "copy-on-cpu"};
+    case Phase::resume: return {"load-on-cpu", "delete-references"};
+    case Phase::next_model: return {"delete-references", "clear-traceback"};
+    case Phase::load: return {"quantised-loading", "model-parallel", "other-gpu", "load-on-cpu"};
+    case Phase::generation: return {"smaller-kv-cache", "smaller-batch", "quantised-loading"};
+    case Phase::loss: return {"chunked-loss", "smaller-batch", "mixed-precision", "checkpointing"};
+    case Phase::start: return {"free-other-processes", "other-gpu", "share-card"};
+    case Phase::between_steps: return {"detach", "copy-on-cpu", "smaller-batch"};
+    case Phase::unknown:
+    case Phase::data_loading:
+    case Phase::forward:
+    case Phase::backward:
+      return {"smaller-batch", "smaller-input", "mixed-precision", "checkpointing", "gradient-accumulation"};
+  }
+  return {"smaller-batch"};
+}
+
+Ids remedies_of_frames() { return {"fused-attention", "chunked-loss"}; }
+
+bool helps_against(std::string_view remedy, const CauseGuide& guide) {
+  const auto has = [remedy](const Ids& ids) { return std::find(ids.begin(), ids.end(), remedy) != ids.end(); };
+  if (has(guide.remedies) || (guide.by_phase && has(remedies_of_frames()))) return true;
+  return guide.by_phase &&
+         std::any_of(kPhases.begin(), kPhases.end(), [&](Phase phase) { return has(remedies_of_phase(phase)); });
 }
 
 std::span<const Symptom> symptoms() {

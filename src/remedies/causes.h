@@ -9,6 +9,8 @@
 #include <span>
 #include <string_view>
 
+#include "types/phase.h"
+
 namespace oomscope {
 
 // A list of ids in a constant table.
@@ -28,12 +30,22 @@ class Ids {
 };
 
 struct CauseGuide {
-  std::string_view id;  // of a cause: findings[].id, docs/causes/ID.md, words "explain.ID.*"
-  Ids remedies;         // best first
-  Ids claims;           // popular advice that does not apply
+  std::string_view id;    // of a cause: findings[].id, docs/causes/ID.md, words "explain.ID.*"
+  Ids remedies;           // best first
+  Ids claims;             // popular advice that does not apply
+  bool by_phase = false;  // and whatever lowers the memory of the phase in which it failed
 };
 [[nodiscard]] std::span<const CauseGuide> cause_guides();
 [[nodiscard]] const CauseGuide* find_cause_guide(std::string_view id);
+
+// What lowers the memory that is needed at once, by what the program was doing; best first, docs/phases.md. Not among
+// them: to empty the cache. A request that fails has had that done already, so it helps others alone.
+[[nodiscard]] Ids remedies_of_phase(Phase phase);
+// What helps besides where the frames name attention, or the loss of a language model.
+[[nodiscard]] Ids remedies_of_frames();
+
+// Whether the guide has the remedy: for itself, for a phase or for frames.
+[[nodiscard]] bool helps_against(std::string_view remedy, const CauseGuide& guide);
 
 // What people see, and what is likely behind it, the likeliest first: words "symptom.KEY.seen" and ".check".
 struct Symptom {

@@ -14,6 +14,8 @@ Remedy fused_optimizer() {
               },
           .snippets =
               [](const Circumstances& circumstances) {
+                if (circumstances.variant == "foreach-off" && circumstances.framework.empty())
+                  return python("optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False)");
                 if (circumstances.framework == "transformers")
                   return python(R"(args = TrainingArguments("out", optim="adamw_torch_fused"))");
                 return python(torch_is_at_least(circumstances, 2, 0)

@@ -11,8 +11,18 @@ Remedy lighter_optimizer() {
           .applies = is_training_case,
           .snippets =
               [](const Circumstances& circumstances) {
-                if (circumstances.framework == "transformers")
-                  return python(R"(args = TrainingArguments("out", optim="adamw_bnb_8bit"))");
+                const bool is_transformers = circumstances.framework == "transformers";
+                if (circumstances.variant == "sgd" || circumstances.variant == "sgd-momentum") {
+                  const bool has_momentum = circumstances.variant == "sgd-momentum";
+                  if (is_transformers) return python(R"(args = TrainingArguments("out", optim="sgd"))");
+                  return python(has_momentum ? "optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)"
+                                             : "optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)");
+                }
+                if (circumstances.variant == "adafactor") {
+                  return python(is_transformers ? R"(args = TrainingArguments("out", optim="adafactor"))"
+                                                : "optimizer = torch.optim.Adafactor(model.parameters())");
+                }
+                if (is_transformers) return python(R"(args = TrainingArguments("out", optim="adamw_bnb_8bit"))");
                 return python(R"(import bitsandbytes
 optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-4))");
               },

@@ -17,22 +17,27 @@ int bounded(std::optional<int> count, int usual) {
 
 }  // namespace
 
-std::optional<LoaderMemory> loader_memory(const Circumstances& circumstances) {
-  const std::optional<int64_t>& batch = circumstances.figures.host_batch;
-  if (!circumstances.num_workers || !batch || *batch <= 0 || *batch > kMostBatchBytes / kMostCount) return std::nullopt;
+LoaderBatches loader_batches(const Circumstances& circumstances) {
+  if (!circumstances.num_workers) return {};
   const int64_t workers = bounded(circumstances.num_workers, 0);
   const int64_t prefetch = bounded(circumstances.prefetch_factor, kUsualPrefetch);
   const int64_t ranks = bounded(circumstances.ranks_on_host, 1);
-  const double most = static_cast<double>(ranks) * static_cast<double>(workers * prefetch + 1) * 2;
-  if (most * static_cast<double>(*batch) > static_cast<double>(kMostBatchBytes)) return std::nullopt;
-  LoaderMemory memory;
   const int64_t ready = ranks * (workers * prefetch + 1);
-  memory.ready_bytes = ready * *batch;
-  memory.collating_bytes = ranks * workers * kBatchesWhileCollating * *batch;
-  if (circumstances.pin_memory.value_or(false)) {
-    memory.pinned_bytes = ready * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(*batch)));
-  }
-  return memory;
+  return {.ready = ready,
+          .collating = ranks * workers * kBatchesWhileCollating,
+          .pinned = circumstances.pin_memory.value_or(false) ? ready : 0};
+}
+
+std::optional<LoaderMemory> loader_memory(const Circumstances& circumstances) {
+  const std::optional<int64_t>& batch = circumstances.figures.host_batch;
+  if (!circumstances.num_workers || !batch || *batch <= 0 || *batch > kMostBatchBytes / kMostCount) return std::nullopt;
+  const LoaderBatches count = loader_batches(circumstances);
+  const auto pinned_batch = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(*batch)));
+  const double sum = static_cast<double>(count.total()) * static_cast<double>(pinned_batch);
+  if (sum > static_cast<double>(kMostBatchBytes)) return std::nullopt;
+  return LoaderMemory{.ready_bytes = count.ready * *batch,
+                      .collating_bytes = count.collating * *batch,
+                      .pinned_bytes = count.pinned * pinned_batch};
 }
 
 std::optional<int> workers_that_fit(const Circumstances& circumstances) {

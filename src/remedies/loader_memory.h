@@ -16,6 +16,16 @@ struct LoaderMemory {
   [[nodiscard]] int64_t total_bytes() const { return ready_bytes + collating_bytes + pinned_bytes; }
 };
 
+// The same in batches.
+struct LoaderBatches {
+  int64_t ready = 0;
+  int64_t collating = 0;
+  int64_t pinned = 0;
+  [[nodiscard]] int64_t total() const { return ready + collating + pinned; }
+};
+// 0 where the number of workers is not known.
+[[nodiscard]] LoaderBatches loader_batches(const Circumstances& circumstances);
+
 // Empty where workers or the size of a batch are not known.
 [[nodiscard]] std::optional<LoaderMemory> loader_memory(const Circumstances& circumstances);
 

@@ -52,6 +52,7 @@ struct Circumstances {
   Kind kind = Kind::gpu_oom;
   Phase phase = Phase::unknown;
   std::string torch_version = {};                // "2.3"; decides the names in snippets
+  std::string variant = {};                      // of a remedy that has several: id of the measure ("accumulate-8")
   std::optional<int> compute_capability = {};    // 80 for sm_80
   std::optional<bool> expandable_segments = {};  // on already?
   std::string framework = {};  // "lightning", "transformers", "accelerate", "deepspeed", "vllm", or empty

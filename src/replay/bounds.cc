@@ -33,8 +33,8 @@ namespace oomscope {
 namespace {
 
 Error overflow_error() {
-  return {"live-bytes-overflow", "the live bytes do not fit into 63 bits", "the sum over lifetimes",
-          "check the sizes in the recording"};
+  return {"live-bytes-overflow", "error.live-bytes-overflow", "error.live-bytes-overflow.where",
+          "error.live-bytes-overflow.hint"};
 }
 
 // Maps event times to indexes. Raw times serve when they are dense; else `sorted` holds the distinct ones.
@@ -102,8 +102,11 @@ void order_changes(std::span<const Lifetime> lifetimes, const TimeAxis& axis, st
 Result<Done> check_pages(std::span<const Lifetime> lifetimes, std::span<const int64_t> page_bytes_of_group) {
   for (const Lifetime& lifetime : lifetimes) {
     if (lifetime.group < page_bytes_of_group.size() && page_bytes_of_group[lifetime.group] > 0) continue;
-    return Error{"page-size-missing", "a group of allocations has no page size",
-                 "group " + std::to_string(lifetime.group), ""};
+    return Error{"page-size-missing",
+                 "error.page-size-missing",
+                 "error.at-group",
+                 "",
+                 {{"index", std::to_string(lifetime.group)}}};
   }
   return Done{};
 }
@@ -114,8 +117,7 @@ Result<Done> check_lifetimes(std::span<const Lifetime> lifetimes) {
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     const Lifetime& lifetime = lifetimes[i];
     if (lifetime.size_bytes >= 0 && lifetime.begin <= lifetime.end) continue;
-    return Error{"lifetime-invalid", "an allocation has a negative size or ends before it begins",
-                 "lifetime " + std::to_string(i), ""};
+    return Error{"lifetime-invalid", "error.lifetime-invalid", "error.at-lifetime", "", {{"index", std::to_string(i)}}};
   }
   return Done{};
 }

@@ -57,7 +57,7 @@ TEST(FloorBytes, ReversedRangesAreAnError) {
   const Result<Floor> floor = floor_bytes(lifetimes);
   ASSERT_FALSE(floor);
   EXPECT_EQ(floor.error().code, "lifetime-invalid");
-  EXPECT_EQ(floor.error().where, "lifetime 1");
+  EXPECT_EQ(floor.error().where, "error.at-lifetime");
 }
 
 TEST(PageFloorBytes, OneGroupIsTheFloorRoundedUp) {
@@ -92,7 +92,7 @@ TEST(PageFloorBytes, AGroupWithoutAPageSizeIsAnError) {
   const Result<Floor> floor = page_floor_bytes(lifetimes, pages);
   ASSERT_FALSE(floor);
   EXPECT_EQ(floor.error().code, "page-size-missing");
-  EXPECT_EQ(floor.error().where, "group 3");
+  EXPECT_EQ(floor.error().where, "error.at-group");
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include "base/bytes_text.h"
 #include "replay/recorded_device.h"
 
 namespace oomscope {
@@ -164,11 +163,10 @@ void ExactReplay::differ_at_alloc(uint32_t event, Block* block, uint32_t segment
       block->address == trace_.addr[segment_event] && freed_there) {
     blamed = segment_event;
   }
-  differ(blamed,
-         block == nullptr ? fmt::format("the engine refuses {} bytes that the recording placed at {:#x}",
-                                        allocation.requested, allocation.address)
-                          : fmt::format("the engine places {} bytes at {:#x}, the recording at {:#x}",
-                                        allocation.requested, block->address, allocation.address),
+  differ(blamed, block == nullptr ? "refuses" : "places",
+         {{"bytes", std::to_string(allocation.requested)},
+          {"at", format_address(allocation.address)},
+          {"engine_at", format_address(block == nullptr ? 0 : block->address)}},
          block == nullptr ? LimitHint::too_low : LimitHint::none, block == nullptr ? 0 : block->address);
   force_placement(event, id, block);
 }
@@ -235,7 +233,7 @@ void ExactReplay::run(uint32_t end, bool stop_at_difference) {
 
 // Only a damaged recording frees twice.
 void ExactReplay::differ_at_second_free(uint32_t event) {
-  differ(event, fmt::format("the recording frees {:#x} once more", trace_.addr[event]));
+  differ(event, "second-free", {{"at", format_address(trace_.addr[event])}});
 }
 
 // Of a recording that was cut, the start lacks what nothing shows; elsewhere a free needs a block.
@@ -244,13 +242,14 @@ void ExactReplay::differ_at_stray_free(uint32_t event) {
   const bool unknown_start =
       id != kNoAllocation && timeline_.allocations[id].begin == kNoEvent && !timeline_.snapshot->complete;
   if (unknown_start) return;
-  differ(event, fmt::format("the recording frees {:#x}, where nothing is allocated", trace_.addr[event]));
+  differ(event, "stray-free", {{"at", format_address(trace_.addr[event])}});
 }
 
 // The pairing tied this free to a block although the addresses differ: one of the two events is wrong. If it was the
 // alloc, that has been said already.
 void ExactReplay::differ_at_free(uint32_t event, const Block& block) {
-  differ(event, fmt::format("the recording frees {:#x}, the block is at {:#x}", trace_.addr[event], block.address));
+  differ(event, "free-elsewhere",
+         {{"at", format_address(trace_.addr[event])}, {"engine_at", format_address(block.address)}});
 }
 
 void ExactReplay::handle_oom(uint32_t event) {
@@ -266,8 +265,7 @@ void ExactReplay::handle_oom(uint32_t event) {
   finish_prefix(event);
   counts_.driver_total += 1;
   if (block != nullptr) {
-    differ(event, fmt::format("the engine finds room for {} bytes where the recording ran out", trace_.size[event]),
-           LimitHint::too_high);
+    differ(event, "finds-room", {{"bytes", std::to_string(trace_.size[event])}}, LimitHint::too_high);
     allocator_->free(block);
     return;
   }
@@ -290,6 +288,7 @@ void ExactReplay::resolve_prefix_before_call(uint32_t event, bool is_request) {
     uint32_t first_driver_event = prefix_begin_;
     while (!is_driver_event(trace_.action[first_driver_event])) ++first_driver_event;
     if (completions_were_polled(event, first_driver_event)) complete_prefix(first_driver_event);
+    hold_in_recorded_order(event);
     device_->open(prefix_begin_, event);
     return;
   }
@@ -299,9 +298,10 @@ void ExactReplay::resolve_prefix_before_call(uint32_t event, bool is_request) {
 }
 
 // A malloc polls events first; a full release waits for all of them later. Which of the two completed the blocks in
-// front of the first release? If others stay pending, there was no wait. If collection or release_available came first,
-// it saw them as free, unless one of them would have served the request: then there would have been no release at all.
-bool ExactReplay::completions_were_polled(uint32_t event, uint32_t first_driver_event) const {
+// front of the first release? If others stay pending, there was no wait. If one of them would have served the request,
+// there was no poll, or there would have been no release. Else collection or release_available may have seen them as
+// free or not: a guess, which verify reverses if it leads to a difference.
+bool ExactReplay::completions_were_polled(uint32_t event, uint32_t first_driver_event) {
   if (!prefix_has_completions_) return false;
   size_t completed = 0;
   bool one_serves = false;
@@ -317,8 +317,20 @@ bool ExactReplay::completions_were_polled(uint32_t event, uint32_t first_driver_
                   block.size >= size && allocator_->accepts(size, block.size));
   }
   if (allocator_->held_count() > completed) return true;
-  if (allocator_->gc_would_run()) return true;
-  return config_.settings.max_split_size_bytes != kUnlimitedBytes && !one_serves;
+  if (one_serves) return false;
+  const bool guess = allocator_->gc_would_run() || config_.settings.max_split_size_bytes != kUnlimitedBytes;
+  guessed_polls_.push_back(event);
+  const std::vector<uint32_t>& reversed = config_.reversed_polls;
+  return guess != (std::find(reversed.begin(), reversed.end(), event) != reversed.end());
+}
+
+// What is held now, the request's own full release completes as the recording tells it: neighbours merge in that order.
+void ExactReplay::hold_in_recorded_order(uint32_t event) {
+  for (uint32_t i = std::max(prefix_begin_, completed_until_); i < event; ++i) {
+    const uint32_t id = timeline_.allocation_of[i];
+    if (trace_.action[i] != Action::free_completed || id == kNoAllocation || blocks_[id] == nullptr) continue;
+    if (blocks_[id]->tag == tag_of(id)) allocator_->hold_last(blocks_[id]);
+  }
 }
 
 bool ExactReplay::releases_are_own(uint32_t event) const {
@@ -407,7 +419,7 @@ void ExactReplay::complete_prefix(uint32_t until) {
     if (block->tag != tag_of(id) || (!block->held && !block->allocated)) continue;
     check_free_address(i, *block);
     if (block->allocated) {
-      differ(i, fmt::format("the recording completes a free of {:#x} that nobody requested", trace_.addr[i]));
+      differ(i, "unrequested-free", {{"at", format_address(trace_.addr[i])}});
       allocator_->free(block);
     } else {
       allocator_->complete(block);
@@ -423,9 +435,8 @@ void ExactReplay::finish_prefix(uint32_t event) {
     const uint32_t unused = device_->unused();
     const bool is_release =
         trace_.action[unused] == Action::segment_free || trace_.action[unused] == Action::segment_unmap;
-    differ(unused,
-           fmt::format("the recording {} {} bytes at {:#x} here, the engine does not",
-                       is_release ? "releases" : "obtains", trace_.size[unused], trace_.addr[unused]),
+    differ(unused, is_release ? "only-recording-releases" : "only-recording-obtains",
+           {{"bytes", std::to_string(trace_.size[unused])}, {"at", format_address(trace_.addr[unused])}},
            is_release ? LimitHint::too_high : LimitHint::too_low, last_placed_);
   }
   complete_prefix(position_);
@@ -458,20 +469,24 @@ void ExactReplay::force_placement(uint32_t event, uint32_t id, Block* placed) {
   if (blocks_[id] != nullptr) blocks_[id]->tag = tag_of(id);
 }
 
-void ExactReplay::differ(uint32_t event, std::string what, LimitHint hint, uint64_t engine_address) {
+void ExactReplay::differ(uint32_t event, std::string_view what, Values values, LimitHint hint,
+                         uint64_t engine_address) {
   differences_ += 1;
   // A release that nobody called for and that looks like empty_cache to us was the allocator's own, under a lower
   // limit.
   if (in_unexplained_release_) hint = LimitHint::too_high;
   if (!first_difference_)
-    first_difference_ =
-        Difference{.event = event, .what = std::move(what), .hint = hint, .engine_address = engine_address};
+    first_difference_ = Difference{.event = event,
+                                   .what = "difference." + std::string(what),
+                                   .values = std::move(values),
+                                   .hint = hint,
+                                   .engine_address = engine_address};
 }
 
 void ExactReplay::blame(uint32_t event, uint64_t address) {
   if (trace_.action[event] == Action::alloc) counts_.alloc_exact -= 1;
   if (is_driver_event(trace_.action[event])) counts_.driver_exact -= 1;
-  differ(event, fmt::format("the recording has {:#x} here; with {:#x} all events agree", address, trace_.addr[event]),
+  differ(event, "altered", {{"at", format_address(address)}, {"engine_at", format_address(trace_.addr[event])}},
          LimitHint::none, trace_.addr[event]);
 }
 
@@ -483,8 +498,15 @@ PoolId ExactReplay::pool_of_request(uint32_t event) const {
     const uint32_t id = timeline_.allocation_of[event];
     return id == kNoAllocation ? PoolId{} : timeline_.pools[timeline_.allocations[id].pool_index];
   }
-  if (last_alloc_ == kNoEvent || prefix_has_releases_) return PoolId{};
-  return timeline_.pools[timeline_.allocations[timeline_.allocation_of[last_alloc_]].pool_index];
+  PoolId likely;
+  if (last_alloc_ != kNoEvent && !prefix_has_releases_)
+    likely = timeline_.pools[timeline_.allocations[timeline_.allocation_of[last_alloc_]].pool_index];
+  // A pool in which the request would have been served is not the one.
+  const int64_t requested = std::max<int64_t>(trace_.size[event], 1);
+  const auto refuses = [&](PoolId pool) { return allocator_->peek(requested, trace_.stream(event), pool) == nullptr; };
+  if (refuses(likely)) return likely;
+  const auto other = std::find_if(timeline_.pools.begin(), timeline_.pools.end(), refuses);
+  return other == timeline_.pools.end() ? likely : *other;
 }
 
 }  // namespace oomscope

@@ -29,7 +29,8 @@ enum class LimitHint : uint8_t { none, too_low, too_high };
 
 struct Difference {
   uint32_t event = 0;  // index into the trace; its size for the final state
-  std::string what;
+  std::string what;    // a key of src/words/, "difference.", and its values
+  Values values = {};
   LimitHint hint = LimitHint::none;
   uint64_t engine_address = 0;  // where the engine put or released something; 0: nowhere
 };
@@ -39,6 +40,8 @@ struct ReplayConfig {
   AllocatorSettings settings;
   std::optional<int64_t> limit_bytes;  // the most the allocator may reserve
   bool driver_refuses = false;         // refusals without a limit happened: the card itself was full
+  // Requests in front of which completions have to be read the other way: see ExactReplay::guessed_polls.
+  std::vector<uint32_t> reversed_polls = {};
 };
 
 // A call of empty_cache, or of a pool's destructor, that freed something. It happened before `event`.
@@ -83,6 +86,9 @@ class ExactReplay {
   [[nodiscard]] const std::vector<ExplicitRelease>& explicit_releases() const { return explicit_releases_; }
   // Of every oom entry so far, the pool that its request was for.
   [[nodiscard]] const std::vector<PoolId>& oom_pools() const { return oom_pools_; }
+  // Requests so far for which it is not certain whether the completions in front of their own releases were polled
+  // before those, or waited for by them; ascending.
+  [[nodiscard]] const std::vector<uint32_t>& guessed_polls() const { return guessed_polls_; }
   [[nodiscard]] int64_t own_release_bursts() const { return own_release_bursts_; }
   // Explicit releases whose stack does not show an empty_cache call.
   [[nodiscard]] int64_t unexplained_releases() const { return unexplained_releases_; }
@@ -115,10 +121,13 @@ class ExactReplay {
   [[nodiscard]] bool stack_calls_empty_cache(StackId stack) const;
   void release_explicitly(uint32_t event);
   void complete_prefix(uint32_t until);
-  [[nodiscard]] bool completions_were_polled(uint32_t event, uint32_t first_driver_event) const;
+  [[nodiscard]] bool completions_were_polled(uint32_t event, uint32_t first_driver_event);
+  void hold_in_recorded_order(uint32_t event);
   void finish_prefix(uint32_t event);
   void force_placement(uint32_t event, uint32_t id, Block* placed);
-  void differ(uint32_t event, std::string what, LimitHint hint = LimitHint::none, uint64_t engine_address = 0);
+  // `what` is "difference.WHAT".
+  void differ(uint32_t event, std::string_view what, Values values, LimitHint hint = LimitHint::none,
+              uint64_t engine_address = 0);
   [[nodiscard]] PoolId pool_of_request(uint32_t event) const;
 
   Timeline& timeline_;
@@ -144,6 +153,7 @@ class ExactReplay {
   int64_t differences_ = 0;
   std::vector<ExplicitRelease> explicit_releases_;
   std::vector<PoolId> oom_pools_;
+  std::vector<uint32_t> guessed_polls_;
   int64_t own_release_bursts_ = 0;
   int64_t unexplained_releases_ = 0;
   Peak peak_allocated_;

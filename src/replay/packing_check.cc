@@ -20,8 +20,10 @@ struct Event {
   uint32_t lifetime = 0;
 };
 
-Error wrong(const std::string& what, const std::string& where) {
-  return {"packing-wrong", what, where, "report this as a bug in oomscope"};
+// `what` says which rule is broken: "error.packing.WHAT".
+Error wrong(std::string_view what, std::string where, Values values) {
+  return {"packing-wrong", "error.packing." + std::string(what), std::move(where), "error.report-bug",
+          std::move(values)};
 }
 
 std::string range_text(int64_t begin, int64_t end) {
@@ -32,9 +34,9 @@ bool takes_space(const Lifetime& lifetime) { return lifetime.size_bytes > 0 && l
 
 Result<Done> check_heights(std::span<const Lifetime> lifetimes, const Packing& packing) {
   if (packing.offsets_bytes.size() != lifetimes.size()) {
-    return wrong("a packing has " + std::to_string(packing.offsets_bytes.size()) + " offsets for " +
-                     std::to_string(lifetimes.size()) + " lifetimes",
-                 "the list of offsets");
+    return wrong(
+        "offsets", "",
+        {{"offsets", std::to_string(packing.offsets_bytes.size())}, {"lifetimes", std::to_string(lifetimes.size())}});
   }
   int64_t height_bytes = 0;
   for (size_t i = 0; i < lifetimes.size(); ++i) {
@@ -42,15 +44,14 @@ Result<Done> check_heights(std::span<const Lifetime> lifetimes, const Packing& p
     int64_t end_bytes = 0;
     if (packing.offsets_bytes[i] < 0 ||
         __builtin_add_overflow(packing.offsets_bytes[i], lifetimes[i].size_bytes, &end_bytes)) {
-      return wrong("a packing has an offset outside the address space: " + std::to_string(packing.offsets_bytes[i]),
-                   "lifetime " + std::to_string(i));
+      return wrong("outside", "",
+                   {{"offset", std::to_string(packing.offsets_bytes[i])}, {"lifetime", std::to_string(i)}});
     }
     height_bytes = std::max(height_bytes, end_bytes);
   }
   if (height_bytes == packing.height_bytes) return Done{};
-  return wrong(
-      "a packing of height " + std::to_string(height_bytes) + " is given as " + std::to_string(packing.height_bytes),
-      "the height");
+  return wrong("height", "",
+               {{"height", std::to_string(height_bytes)}, {"given", std::to_string(packing.height_bytes)}});
 }
 
 std::vector<Event> events_in_order(std::span<const Lifetime> lifetimes) {
@@ -89,10 +90,11 @@ Result<Done> check_packing(std::span<const Lifetime> lifetimes, const Packing& p
       if (neighbour == live.end()) continue;
       uint32_t other = neighbour->second;
       if (end_of(other) <= begin_of(mine) || end_of(mine) <= begin_of(other)) continue;
-      return wrong("two allocations overlap in a packing: lifetime " + std::to_string(other) + " at " +
-                       range_text(begin_of(other), end_of(other)) + " and lifetime " + std::to_string(mine) + " at " +
-                       range_text(begin_of(mine), end_of(mine)),
-                   "event " + std::to_string(event.time));
+      return wrong("overlap", "event " + std::to_string(event.time),
+                   {{"other", std::to_string(other)},
+                    {"other_range", range_text(begin_of(other), end_of(other))},
+                    {"mine", std::to_string(mine)},
+                    {"mine_range", range_text(begin_of(mine), end_of(mine))}});
     }
     live.emplace(begin_of(mine), mine);
   }

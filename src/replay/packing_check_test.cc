@@ -26,8 +26,9 @@ TEST(CheckPacking, NamesTheFirstTwoThatOverlap) {
   const Result<Done> result = check_packing(lifetimes, packing_of(1280, {0, 256, 0}));
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, "packing-wrong");
-  EXPECT_EQ(result.error().what,
-            "two allocations overlap in a packing: lifetime 0 at [0, 512) and lifetime 1 at [256, 1280)");
+  EXPECT_EQ(result.error().what, "error.packing.overlap");
+  EXPECT_EQ(result.error().values,
+            (Values{{"other", "0"}, {"other_range", "[0, 512)"}, {"mine", "1"}, {"mine_range", "[256, 1280)"}}));
   EXPECT_EQ(result.error().where, "event 1");
 }
 

@@ -5,12 +5,11 @@
 // although it is recorded, is a difference.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include "base/bytes_text.h"
 #include "caching/device.h"
 #include "replay/exact_replay.h"
 #include "types/snapshot.h"
@@ -45,8 +44,8 @@ class RecordedDevice final : public Device {
     if (given_ != 0) return std::exchange(given_, 0);
     if (!next_is(Action::segment_alloc)) return 0;
     if (trace_.size[cursor_] != size) {
-      differ(
-          fmt::format("the engine obtains a segment of {} bytes, the recording one of {}", size, trace_.size[cursor_]));
+      differ("obtains-other",
+             {{"engine_bytes", std::to_string(size)}, {"bytes", std::to_string(trace_.size[cursor_])}});
     } else {
       replay_.counts_.driver_exact += 1;
     }
@@ -92,14 +91,16 @@ class RecordedDevice final : public Device {
   void expect(Action action, uint64_t address, int64_t size, const char* verb) {
     if (!next_is(action)) {
       // Too much was released, or a segment was released where the recording obtains one.
-      replay_.differ(cursor_ < end_ ? cursor_ : event_,
-                     fmt::format("the engine {} {} bytes at {:#x} here, the recording does not", verb, size, address),
-                     LimitHint::too_low, address);
+      replay_.differ(cursor_ < end_ ? cursor_ : event_, std::string("only-engine-") + verb,
+                     {{"bytes", std::to_string(size)}, {"at", format_address(address)}}, LimitHint::too_low, address);
       return;
     }
     if (trace_.addr[cursor_] != address || trace_.size[cursor_] != size) {
-      differ(fmt::format("the engine {} {} bytes at {:#x}, the recording {} bytes at {:#x}", verb, size, address,
-                         trace_.size[cursor_], trace_.addr[cursor_]),
+      differ(std::string("other-") + verb,
+             {{"engine_bytes", std::to_string(size)},
+              {"engine_at", format_address(address)},
+              {"bytes", std::to_string(trace_.size[cursor_])},
+              {"at", format_address(trace_.addr[cursor_])}},
              address);
     } else {
       replay_.counts_.driver_exact += 1;
@@ -107,8 +108,8 @@ class RecordedDevice final : public Device {
     take();
   }
 
-  void differ(std::string what, uint64_t address = 0) {
-    replay_.differ(cursor_ < end_ ? cursor_ : event_, std::move(what), LimitHint::none, address);
+  void differ(std::string_view what, Values values, uint64_t address = 0) {
+    replay_.differ(cursor_ < end_ ? cursor_ : event_, what, std::move(values), LimitHint::none, address);
   }
 
   ExactReplay& replay_;

@@ -7,6 +7,7 @@
 #include "replay/verify.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -125,14 +126,41 @@ class PressureScan {
   Pressure pressure_;
 };
 
-// The settings at the time of the dump, or what the events betray where the file has none (before torch 2.4).
-AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const RuleSet& rules, Caveats& caveats) {
+// What people set, where the file does not say what was set: tried like rule sets, the likelier first.
+constexpr std::array<std::string_view, 16> kLikelySettings = {"max_split_size_mb:128",
+                                                              "max_split_size_mb:512",
+                                                              "max_split_size_mb:64",
+                                                              "max_split_size_mb:256",
+                                                              "max_split_size_mb:32",
+                                                              "max_split_size_mb:1024",
+                                                              "garbage_collection_threshold:0.6",
+                                                              "garbage_collection_threshold:0.8",
+                                                              "garbage_collection_threshold:0.9",
+                                                              "garbage_collection_threshold:0.7",
+                                                              "garbage_collection_threshold:0.5",
+                                                              "roundup_power2_divisions:4",
+                                                              "roundup_power2_divisions:8",
+                                                              "roundup_power2_divisions:16",
+                                                              "roundup_power2_divisions:2",
+                                                              "garbage_collection_threshold:0.6,max_split_size_mb:128"};
+
+// What the user told; else the settings at the time of the dump; where the file has none (before torch 2.4, or it was
+// cut), `guess` and what the events betray.
+AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const std::optional<std::string>& told,
+                              const RuleSet& rules, std::string_view guess, Caveats& caveats) {
+  if (told) {
+    Result<ParsedSettings> parsed = parse_allocator_settings(*told, rules.parser);
+    if (!parsed) return {};
+    caveats.insert(caveats.end(), parsed->warnings.begin(), parsed->warnings.end());
+    return parsed->settings;
+  }
   if (snapshot.settings) {
     ParsedSettings parsed = from_recorded(*snapshot.settings, rules.parser);
     caveats.insert(caveats.end(), parsed.warnings.begin(), parsed.warnings.end());
     return parsed.settings;
   }
   AllocatorSettings settings;
+  if (const Result<ParsedSettings> parsed = parse_allocator_settings(guess, rules.parser)) settings = parsed->settings;
   const Trace& trace = snapshot.traces[static_cast<size_t>(device)];
   settings.expandable_segments = std::any_of(trace.action.begin(), trace.action.end(), [](Action action) {
     return action == Action::segment_map || action == Action::segment_unmap;
@@ -140,7 +168,13 @@ AllocatorSettings settings_of(const Snapshot& snapshot, int32_t device, const Ru
   for (const SnapshotSegment& segment : snapshot.segments) {
     if (segment.device == device && segment.is_expandable) settings.expandable_segments = true;
   }
-  caveats.push_back(Caveat{.code = "settings-not-recorded", .values = {}, .source = CaveatSource::recording});
+  if (!guess.empty()) {
+    caveats.push_back(
+        Caveat{.code = "settings-inferred", .values = {{"conf", std::string(guess)}}, .source = CaveatSource::model});
+  } else {
+    const char* code = snapshot.complete ? "settings-not-recorded" : "settings-cut-off";
+    caveats.push_back(Caveat{.code = code, .values = {}, .source = CaveatSource::recording});
+  }
   return settings;
 }
 
@@ -166,6 +200,7 @@ class Verifier {
       if (!best || better(tried, *best)) best = std::move(tried);
       if (best->v->exact()) break;
     }
+    best = with_likely_settings(*std::move(best));
     best = with_guessed_pools(*std::move(best), nullptr);
     best = with_one_address_corrected(*std::move(best));
     settle(*best);
@@ -187,6 +222,42 @@ class Verifier {
   static int64_t reach(const Attempt& attempt) {
     const std::optional<Difference>& difference = attempt.v->replay->first_difference();
     return difference ? difference->event : std::numeric_limits<int64_t>::max();
+  }
+
+  // Differences, and the file does not tell the settings: perhaps they were not the defaults.
+  Attempt with_likely_settings(Attempt tried) {
+    if (tried.v->exact() || snapshot_.settings || options_.conf) return tried;
+    tried = with_final_blocks(std::move(tried));
+    std::string_view chosen;
+    // The rules that get furthest without the right settings need not be the right ones.
+    constexpr size_t kFewEvents = 100'000;  // for long files, only with the rules that got furthest
+    const bool is_long = tried.v->timeline.trace().size_events() > kFewEvents;
+    std::vector<RuleSet> candidates = {tried.v->config.rules};
+    for (const RuleSet& rules : all_rule_sets()) {
+      if (!options_.rules && !is_long && rules.name != candidates[0].name) candidates.push_back(rules);
+    }
+    for (const RuleSet& rules : candidates) {
+      for (std::string_view conf : kLikelySettings) {
+        if (budget_ <= 0 || tried.v->exact()) break;
+        guess_ = conf;
+        Attempt next = try_with(rules, {}, nullptr);
+        if (!better(next, tried)) continue;
+        tried = std::move(next);
+        chosen = conf;
+      }
+    }
+    guess_ = chosen;
+    return tried;
+  }
+
+  // ... or what lived all the time stands only in the segments, which are of a later time.
+  Attempt with_final_blocks(Attempt tried) {
+    if (!snapshot_.events_were_cut()) return tried;
+    keeps_final_blocks_ = true;
+    Attempt next = try_with(tried.v->config.rules, {}, nullptr);
+    if (better(next, tried)) return next;
+    keeps_final_blocks_ = false;
+    return tried;
   }
 
   // Differences: perhaps some memory belonged to pools that were gone at the end.
@@ -261,7 +332,7 @@ class Verifier {
   Attempt try_with(const RuleSet& rules, const std::vector<PoolSpan>& pools,
                    const std::shared_ptr<const Trace>& corrected) {
     Caveats caveats;
-    const AllocatorSettings settings = settings_of(snapshot_, device_, rules, caveats);
+    const AllocatorSettings settings = settings_of(snapshot_, device_, options_.conf, rules, guess_, caveats);
     Attempt attempt;
     attempt.v = std::make_unique<Verification>();
     Verification& v = *attempt.v;
@@ -269,6 +340,7 @@ class Verifier {
                                 {.round = [&](int64_t request) { return round_size(request, settings, rules); },
                                  .large_page_bytes = settings.large_segment_size_bytes,
                                  .pool_spans = pools,
+                                 .keeps_final_blocks = keeps_final_blocks_,
                                  .corrected = corrected},
                                 corrected == nullptr ? std::exchange(pairs_, std::nullopt) : std::nullopt);
     v.config = ReplayConfig{
@@ -281,6 +353,7 @@ class Verifier {
     v.refused_by_driver = attempt.pressure.driver_ooms;
     v.config.driver_refuses = attempt.pressure.driver_ooms > 0;
     find_limit(attempt);
+    reverse_polls(attempt);
     if (!v.replay->first_difference()) settle(attempt);
     return attempt;
   }
@@ -292,6 +365,26 @@ class Verifier {
     v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
     v.replay->run(kNoEvent, true);
     budget_ -= v.replay->position();
+  }
+
+  // A difference: perhaps completions in front of a release were read the wrong way, most likely the last of them.
+  void reverse_polls(Attempt& attempt) {
+    constexpr int kMostReversed = 1000;
+    constexpr size_t kLastOnes = 3;
+    std::vector<uint32_t>& reversed = attempt.v->config.reversed_polls;
+    bool went_further = true;
+    for (int i = 0; i < kMostReversed && went_further && attempt.v->replay->first_difference(); ++i) {
+      const int64_t before = reach(attempt);
+      const std::vector<uint32_t> guesses = attempt.v->replay->guessed_polls();
+      went_further = false;
+      for (size_t back = 1; back <= std::min(kLastOnes, guesses.size()) && !went_further && budget_ > 0; ++back) {
+        reversed.push_back(guesses[guesses.size() - back]);
+        replay(attempt, attempt.v->config.limit_bytes);
+        went_further = reach(attempt) > before;
+        if (!went_further) reversed.pop_back();
+      }
+      if (!went_further && !guesses.empty()) replay(attempt, attempt.v->config.limit_bytes);
+    }
   }
 
   void find_limit(Attempt& attempt) {
@@ -359,12 +452,13 @@ class Verifier {
     }
     v.final_state_checked = snapshot_.complete;
     if (!v.final_state_checked) return;
-    const std::string text = compare_final_state(snapshot_, device_, v.replay->allocator());
-    v.final_state_equal = text.empty();
-    if (!text.empty()) {
-      v.caveats.push_back(
-          Caveat{.code = "final-state-differs", .values = {{"difference", text}}, .source = CaveatSource::model});
-    }
+    const std::optional<StateDifference> difference = compare_final_state(snapshot_, device_, v.replay->allocator());
+    v.final_state_equal = !difference;
+    if (!difference) return;
+    Values values = difference->values;
+    values.emplace_back("difference", difference->what);
+    v.caveats.push_back(
+        Caveat{.code = "final-state-differs", .values = std::move(values), .source = CaveatSource::model});
   }
 
   [[nodiscard]] std::optional<LimitRange> limit_range(const Attempt& attempt) const {
@@ -393,6 +487,9 @@ class Verifier {
       v.caveats.push_back(Caveat{
           .code = "starts-mid-life", .values = {{"count", std::to_string(live)}}, .source = CaveatSource::recording});
     }
+    if (snapshot_.events_were_cut() && timeline.starts_mid_life) {
+      v.caveats.push_back(Caveat{.code = "start-cut-off", .values = {}, .source = CaveatSource::recording});
+    }
     if (timeline.uncertain_ghosts > 0) {
       v.caveats.push_back(Caveat{.code = "uncertain-start-blocks",
                                  .values = {{"count", std::to_string(timeline.uncertain_ghosts)}},
@@ -411,6 +508,8 @@ class Verifier {
   const Snapshot& snapshot_;
   int32_t device_;
   const VerifyOptions& options_;
+  bool keeps_final_blocks_ = false;
+  std::string_view guess_;       // settings that are tried, where the file has none
   int64_t budget_ = 40'000'000;  // events that may still be paired and replayed to explain differences
   std::optional<Pairs> pairs_;   // taken by the first try
 };

@@ -17,6 +17,9 @@ namespace oomscope {
 struct VerifyOptions {
   std::optional<int64_t> limit_bytes;  // the limit, if the user knows it
   std::optional<RuleSet> rules;        // else they are found by trying
+  // What the job ran under, as PYTORCH_CUDA_ALLOC_CONF takes it, if the user knows it; else the file's settings. A text
+  // that the parser of a rule set refuses counts as default settings: check it first.
+  std::optional<std::string> conf = std::nullopt;
 };
 
 // What the allowed and refused requests say about the limit: it is at least low_bytes and at most high_bytes.

@@ -172,7 +172,7 @@ class Run {
         device_(question.policy, kBoundlessCard, requests.address_hints),
         allocator_(question.rules, question.settings, device_),
         blocks_(requests.size.size(), nullptr) {
-    allocator_.set_memory_limit(question.cap_bytes);
+    if (question.cap_from_event == 0) allocator_.set_memory_limit(question.cap_bytes);
     outcome_.failure_served.resize(requests.failures.size(), false);
   }
 
@@ -221,7 +221,13 @@ class Run {
     if (block != nullptr && block->held && block->tag == tag_of(id)) allocator_.complete(block);
   }
 
+  void reach(uint32_t event) {
+    const bool begins = question_.cap_from_event > 0 && event != kNoEvent && event >= question_.cap_from_event;
+    if (begins) allocator_.set_memory_limit(question_.cap_bytes);
+  }
+
   void malloc(size_t index, uint32_t id) {
+    reach(requests_.begin[id]);
     const RequestStream::Place& place = requests_.places[requests_.place[id]];
     Block* block = allocator_.malloc_in_pool(requests_.size[id], place.stream, place.pool);
     blocks_[id] = block;
@@ -241,6 +247,7 @@ class Run {
 
   void failed(uint32_t id) {
     const RequestStream::Failure& failure = requests_.failures[id];
+    reach(failure.event);
     Block* block = allocator_.malloc_in_pool(failure.size, failure.place.stream, failure.place.pool);
     outcome_.failure_served[id] = block != nullptr;
     if (block == nullptr) {

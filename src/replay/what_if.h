@@ -52,17 +52,26 @@ struct RequestStream {
 // The requests of a recording whose replay has run to its end.
 [[nodiscard]] RequestStream requests_of(const Verification& verification);
 
-// The same requests with some blocks freed earlier than they were, or never asked for: what a change to the program
-// would do. `frees` in any order; with `drops_last_failure` the last request that failed is left out too.
-[[nodiscard]] RequestStream with_earlier_frees(const RequestStream& requests, std::vector<EarlierFree> frees,
-                                               bool drops_last_failure = false);
+// What a change to the program would make of its requests.
+struct RequestEdits {
+  struct Added {
+    uint32_t event = 0;  // made before it
+    int64_t size = 0;
+  };
+  std::vector<RequestEdit> blocks;            // in any order, one a block
+  std::vector<Added> added;                   // further requests, kept to the end; of the default pool
+  std::optional<int64_t> last_failure_bytes;  // of the last request that failed; 0: it is not made
+  bool shares_pools = false;                  // private pools' blocks come from the common pool
+};
+[[nodiscard]] RequestStream with_edits(const RequestStream& requests, RequestEdits edits);
 
 struct WhatIf {
   RuleSet rules;
   AllocatorSettings settings;
   std::optional<int64_t> cap_bytes;
   AddressPolicy policy = AddressPolicy::chunks;
-  size_t curve_points = 0;  // of Outcome::reserved_curve
+  uint32_t cap_from_event = 0;  // the cap holds from there on
+  size_t curve_points = 0;      // of Outcome::reserved_curve
 };
 
 struct Outcome {

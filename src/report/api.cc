@@ -4,6 +4,7 @@
 #include "analysis/rules/ranking.h"
 #include "analysis/run_facts.h"
 #include "analysis/why.h"
+#include "evidence/marks_file.h"
 #include "evidence/snapshot_reader.h"
 #include "replay/what_if.h"
 #include "report/why_document.h"
@@ -11,16 +12,31 @@
 namespace oomscope::api {
 namespace {
 
-Status status_of(const Error& error) { return Status{error.code, error.what, error.where, error.hint}; }
+Status status_of(const Error& error) {
+  const SaidError said = say(error, Language::english);
+  return Status{error.code, said.what, said.where, said.hint};
+}
+
+// As the command line has it: of several devices the one that failed, else the fullest.
+Result<int32_t> device_to_explain_of(const Snapshot& snapshot, int wanted, Caveats& caveats) {
+  if (wanted >= 0 && static_cast<size_t>(wanted) < snapshot.traces.size()) return static_cast<int32_t>(wanted);
+  std::vector<int32_t> devices = devices_of(snapshot);
+  std::erase_if(devices, [&](int32_t device) { return static_cast<size_t>(device) >= snapshot.traces.size(); });
+  if (wanted < 0 && !devices.empty()) return device_to_explain(snapshot, devices, caveats);
+  return Error{.code = "device-unknown",
+               .what = "the snapshot has nothing of that device",
+               .where = "device",
+               .hint = "leave it out: the device that failed is taken"};
+}
 
 Result<int32_t> device_of(const Snapshot& snapshot, int wanted) {
   const std::vector<int32_t> devices = devices_of(snapshot);
   if (wanted >= 0 && static_cast<size_t>(wanted) < snapshot.traces.size()) return static_cast<int32_t>(wanted);
   if (wanted < 0 && devices.size() == 1 && static_cast<size_t>(devices[0]) < snapshot.traces.size()) return devices[0];
   return Error{.code = "device-ambiguous",
-               .what = "the snapshot does not have exactly one device with events",
+               .what = "error.not-one-device",
                .where = "device",
-               .hint = "name one"};
+               .hint = "error.not-one-device.hint"};
 }
 
 }  // namespace
@@ -28,18 +44,23 @@ Result<int32_t> device_of(const Snapshot& snapshot, int wanted) {
 JsonAnswer why(const std::string& path, const WhyOptions& options) {
   JsonAnswer answer;
   auto run = [&]() -> Result<Done> {
-    OOM_TRY(const Snapshot snapshot, read_snapshot_file(path));
-    OOM_TRY(const int32_t device, device_of(snapshot, options.device));
+    OOM_TRY(Snapshot snapshot, read_snapshot_file(path));
+    add_marks_beside(path, snapshot);
+    Caveats caveats;
+    OOM_TRY(const int32_t device, device_to_explain_of(snapshot, options.device, caveats));
     oomscope::WhyOptions inner{.cap_bytes = options.cap_bytes,
                                .card_bytes = options.card_bytes,
+                               .own_bytes = std::nullopt,
+                               .others_bytes = std::nullopt,
                                .rules = std::nullopt,
                                .threads = options.threads,
                                .progress = {}};
-    OOM_TRY(const Diagnosis diagnosis, diagnose(snapshot, device, inner));
+    OOM_TRY(Diagnosis diagnosis, diagnose(snapshot, device, inner));
+    diagnosis.caveats.insert(diagnosis.caveats.begin(), caveats.begin(), caveats.end());
     OOM_TRY(const Changes changes, find_changes(diagnosis, inner));
     const RunFacts facts = find_run_facts(snapshot, diagnosis);
     std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
-    try_first_change(findings, diagnosis);
+    try_changes(findings, facts);
     answer.json = why_payload(diagnosis, changes, findings, path)
                       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     return Done{};

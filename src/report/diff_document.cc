@@ -74,8 +74,8 @@ class DiffWriter {
   [[nodiscard]] Table files_table(const std::string& path_a, const std::string& path_b) const {
     return Table{.title = "",
                  .columns = {{.header = ""}, {.header = "", .may_shrink = true, .keep = Keep::tail}, {.header = ""}},
-                 .rows = {Row{.cells = {"A", path_a, words(diff_.at_a)}, .style = Style::plain},
-                          Row{.cells = {"B", path_b, words(diff_.at_b)}, .style = Style::plain}},
+                 .rows = {Row{.cells = {"A", path_a, words(diff_.a.at)}, .style = Style::plain},
+                          Row{.cells = {"B", path_b, words(diff_.b.at)}, .style = Style::plain}},
                  .total = std::nullopt,
                  .note = ""};
   }
@@ -175,7 +175,7 @@ Json phrase_json(const Phrase& phrase) { return phrase.empty() ? Json(nullptr) :
 
 Json side_json(const Shown& shown, const std::string& path) {
   return {{"file", path},
-          {"at", shown.at},
+          {"at", say(shown.at, Language::english)},
           {"event", shown.event == kNoEvent ? Json(nullptr) : Json(shown.event)},
           {"events", shown.totals.events}};
 }

@@ -192,11 +192,7 @@ std::string render(const List& list, const TerminalOptions& options) {
 }
 
 std::string caveat_text(const Caveat& caveat, Language language) {
-  Phrase phrase{.key = "caveat." + caveat.code, .values = {}};
-  for (const auto& [name, text] : caveat.values) {
-    phrase.values.push_back({.name = name, .text = text, .phrases = {}});
-  }
-  return say(phrase, language);
+  return say("caveat." + caveat.code, caveat.values, language);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/did_you_mean.h"
 #include "remedies/causes.h"
 #include "remedies/remedy.h"
+#include "report/pasted_lines.h"
 #include "types/phrase.h"
 
 namespace oomscope {
@@ -54,8 +55,7 @@ std::string joined(std::span<const std::string_view> ids) {
 std::vector<std::string_view> causes_helped(std::string_view remedy) {
   std::vector<std::string_view> ids;
   for (const CauseGuide& guide : cause_guides()) {
-    const bool helps = std::find(guide.remedies.begin(), guide.remedies.end(), remedy) != guide.remedies.end();
-    if (helps) ids.push_back(guide.id);
+    if (helps_against(remedy, guide)) ids.push_back(guide.id);
   }
   return ids;
 }
@@ -83,6 +83,19 @@ std::string remedy_text(const Remedy& remedy, Language language) {
   return say(change_of(remedy, Circumstances{}).text, language);
 }
 
+List phases_list(Language language) {
+  List phases{.title = label("by-phase", language), .entries = {}};
+  for (Phase phase : kPhases) {
+    if (phase == Phase::unknown) continue;
+    const Ids ids = remedies_of_phase(phase);
+    phases.entries.push_back(say("instant." + std::string(name_of(phase)), language) + ": " +
+                             joined(std::span(ids.begin(), ids.end())));
+  }
+  const Ids ids = remedies_of_frames();
+  phases.entries.push_back(label("by-frames", language) + ": " + joined(std::span(ids.begin(), ids.end())));
+  return phases;
+}
+
 Document explain_cause(const CauseGuide& guide, Language language) {
   Document document;
   const auto part = [&](std::string_view name) { return word_of("explain", guide.id, name, language); };
@@ -95,6 +108,7 @@ Document explain_cause(const CauseGuide& guide, Language language) {
     changes.entries.push_back(std::string(id) + ": " + remedy_text(*find_remedy(id), language));
   }
   document.sections.push_back({.body = std::move(changes)});
+  if (guide.by_phase) document.sections.push_back({.body = phases_list(language)});
   add_part(document, label("not", language), part("not"));
   List claims{.title = label("claims", language), .entries = {}};
   for (std::string_view id : guide.claims) {
@@ -123,13 +137,8 @@ Document explain_remedy(const Remedy& remedy, Language language) {
       if (snippet.lines == shown) continue;
       shown = snippet.lines;
       Lines lines{.title = filled("paste", "place", std::string(name_of(snippet.place)), language),
-                  .lines = {},
+                  .lines = pasted_lines(snippet.lines, language),
                   .style = Style::green};
-      for (size_t at = 0; at <= snippet.lines.size();) {
-        const size_t end = std::min(snippet.lines.find('\n', at), snippet.lines.size());
-        lines.lines.push_back(snippet.lines.substr(at, end - at));
-        at = end + 1;
-      }
       document.sections.push_back({.body = std::move(lines)});
     }
   }
@@ -162,6 +171,7 @@ Json cause_json(const CauseGuide& guide) {
     cause[std::string(part)] = word_of("explain", guide.id, part, Language::english);
   }
   cause["remedies"] = ids_json(guide.remedies);
+  cause["by_phase"] = guide.by_phase;
   cause["claims"] = ids_json(guide.claims);
   return cause;
 }
@@ -192,11 +202,8 @@ Json claim_json(std::string_view id) {
 Json explained(const char* what, Json body) { return {{"schema", kSchema}, {what, std::move(body)}}; }
 
 Json all_json() {
-  Json json = {{"schema", kSchema},
-               {"symptoms", Json::array()},
-               {"causes", Json::array()},
-               {"remedies", Json::array()},
-               {"claims", Json::array()}};
+  Json json = {{"schema", kSchema},         {"symptoms", Json::array()}, {"causes", Json::array()},
+               {"remedies", Json::array()}, {"claims", Json::array()},   {"phases", Json::array()}};
   for (const Symptom& symptom : symptoms()) {
     json["symptoms"].push_back({{"seen", word_of("symptom", symptom.key, "seen", Language::english)},
                                 {"causes", ids_json(symptom.causes)},
@@ -205,6 +212,12 @@ Json all_json() {
   for (const CauseGuide& guide : cause_guides()) json["causes"].push_back(cause_json(guide));
   for (const Remedy& remedy : remedies()) json["remedies"].push_back(remedy_json(remedy));
   for (std::string_view id : claim_ids()) json["claims"].push_back(claim_json(id));
+  for (Phase phase : kPhases) {
+    const Ids ids = remedies_of_phase(phase);
+    json["phases"].push_back({{"phase", std::string(name_of(phase))}, {"remedies", ids_json(ids)}});
+  }
+  const Ids ids = remedies_of_frames();
+  json["frames"] = ids_json(ids);
   return json;
 }
 
@@ -227,10 +240,10 @@ Error unknown_id(const std::string& id) {
   known.insert(known.end(), claim_ids().begin(), claim_ids().end());
   const std::string_view near = did_you_mean(id, known);
   return Error{.code = "unknown-id",
-               .what = "no cause, remedy or claim is called so",
+               .what = "error.unknown-id",
                .where = id,
-               .hint = near.empty() ? "oomscope why --explain lists them"
-                                    : "did you mean oomscope why --explain " + std::string(near) + "?"};
+               .hint = near.empty() ? "error.unknown-id.hint" : "error.near",
+               .values = {{"near", "oomscope why --explain " + std::string(near)}}};
 }
 
 }  // namespace

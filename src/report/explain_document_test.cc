@@ -23,6 +23,18 @@ TEST(Words, EveryRemedyHasItsTexts) {
   }
 }
 
+TEST(Words, EveryCommentOfASnippetIsThere) {
+  for (const Remedy& remedy : remedies()) {
+    if (remedy.snippets == nullptr) continue;
+    for (const Snippet& snippet : remedy.snippets(Circumstances{})) {
+      for (size_t at = snippet.lines.find("# "); at != std::string::npos; at = snippet.lines.find("# ", at + 1)) {
+        const std::string comment = snippet.lines.substr(at + 2, snippet.lines.find('\n', at) - at - 2);
+        EXPECT_TRUE(word("comment." + comment, Language::chinese)) << remedy.id << ": " << comment;
+      }
+    }
+  }
+}
+
 TEST(Explain, KnowsEveryIdThatAFindingCanHave) {
   for (const Cause& cause : causes()) EXPECT_NE(find_cause_guide(cause.id), nullptr) << cause.id;
 }
@@ -51,7 +63,7 @@ TEST(Explain, NoPlaceholderIsLeft) {
 TEST(Explain, AnUnknownIdNamesTheNearest) {
   const Result<Document> document = explain_one("graph-kep", Language::english);
   ASSERT_FALSE(document);
-  EXPECT_EQ(document.error().hint, "did you mean oomscope why --explain graph-kept?");
+  EXPECT_EQ(say(document.error(), Language::english).hint, "did you mean oomscope why --explain graph-kept?");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/bytes_text.h"
+#include "report/pasted_lines.h"
 
 namespace oomscope {
 namespace {
@@ -46,15 +47,10 @@ Json change_json(const Change& change) {
 }
 
 // The first of its snippets, line by line; --json has all.
-std::vector<std::string> pasted_lines(const Change& change) {
-  std::vector<std::string> lines;
-  if (change.commands.empty()) return lines;
-  std::string_view rest = change.commands.front();
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    lines.push_back("  " + std::string(rest.substr(0, end)));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+std::vector<std::string> shown_commands(const Change& change, Language language) {
+  std::vector<std::string> lines =
+      change.commands.empty() ? std::vector<std::string>{} : pasted_lines(change.commands.front(), language);
+  for (std::string& line : lines) line.insert(0, "  ");
   return lines;
 }
 
@@ -71,7 +67,7 @@ void add_changes(const Finding& finding, size_t most, Language language, std::ve
     std::string text = say(numbered, language);
     if (change.predicted) text += effect_text(*change.predicted, language);
     sections.push_back(joined({.text = std::move(text), .indent_columns = 2}));
-    if (std::vector<std::string> lines = pasted_lines(change); !lines.empty()) {
+    if (std::vector<std::string> lines = shown_commands(change, language); !lines.empty()) {
       sections.push_back(
           Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}, .joined = true});
     }
@@ -85,12 +81,26 @@ std::string claim_text(const std::string& id, Language language) {
              language);
 }
 
+Json instant_json(const FindingInstant& instant) {
+  return {{"event", or_null(instant.event)},
+          {"failed", instant.failed},
+          {"phase", std::string(name_of(instant.phase))},
+          {"step", or_null(instant.step)},
+          {"text", instant_text(instant, Language::english)}};
+}
+
+Phrase confidence_phrase(const Finding& finding) {
+  return Phrase{.key = "confidence." + std::string(name_of(finding.confidence))};
+}
+
 }  // namespace
 
 std::string effect_text(const Predicted& predicted, Language language) {
-  if (predicted.completed && *predicted.completed && predicted.peak_reserved) {
-    return say(Phrase{.key = "finding.completes"}.with("reserved", format_mib(*predicted.peak_reserved)), language);
-  }
+  const auto with_reserved = [&](std::string key) {
+    return say(Phrase{.key = std::move(key)}.with("reserved", format_mib(*predicted.peak_reserved)), language);
+  };
+  if (predicted.completed && !*predicted.completed) return say("finding.not-enough", language);
+  if (predicted.peak_reserved) return with_reserved(predicted.completed ? "finding.completes" : "finding.peak");
   if (predicted.saved_bytes) {
     return say(Phrase{.key = "finding.saves"}.with("bytes", format_bytes(*predicted.saved_bytes)), language);
   }
@@ -123,11 +133,19 @@ std::vector<Section> finding_details(const std::vector<Finding>& findings, Langu
   std::vector<Section> sections;
   if (findings.empty()) return sections;
   const Finding& first = findings.front();
-  if (first.instant.event) {
+  if (first.failed_in && first.failed_in->event) {
+    sections.push_back(line(say(Phrase{.key = "finding.failed-elsewhere"}
+                                    .with("instant", instant_text(first.instant, language))
+                                    .with("failed", instant_text(*first.failed_in, language))
+                                    .with("event", format_count(*first.failed_in->event))
+                                    .with("confidence", confidence_phrase(first))
+                                    .with("because", first.because),
+                                language)));
+  } else if (first.instant.event) {
     const Phrase when = Phrase{.key = first.instant.failed ? "finding.failed-at" : "finding.seen-at"}
                             .with("instant", instant_text(first.instant, language))
                             .with("event", format_count(*first.instant.event))
-                            .with("confidence", Phrase{.key = "confidence." + std::string(name_of(first.confidence))})
+                            .with("confidence", confidence_phrase(first))
                             .with("because", first.because);
     sections.push_back(line(say(when, language)));
   }
@@ -177,12 +195,10 @@ Json findings_json(const std::vector<Finding>& findings) {
                   {"confidence", std::string(name_of(finding.confidence))},
                   {"because", text_or_null(finding.because)},
                   {"surer", text_or_null(finding.surer)},
-                  {"instant",
-                   {{"event", or_null(finding.instant.event)},
-                    {"failed", finding.instant.failed},
-                    {"phase", std::string(name_of(finding.instant.phase))},
-                    {"step", or_null(finding.instant.step)},
-                    {"text", instant_text(finding.instant, Language::english)}}}};
+                  {"instant", instant_json(finding.instant)},
+                  {"failed_in", nullptr}};
+    if (finding.failed_in) entry["failed_in"] = instant_json(*finding.failed_in);
+    if (!finding.failed_in && finding.instant.failed) entry["failed_in"] = entry["instant"];
     entry["evidence"] = Json::array();
     for (const FindingEvidence& evidence : finding.evidence) {
       entry["evidence"].push_back({{"text", say(evidence.text, Language::english)},

@@ -47,8 +47,10 @@ class RanksWriter {
   std::vector<Section> run() {
     std::vector<Section> sections;
     sections.push_back(sentence(verdict(), false, Style::bold));
-    for (std::string& text : outlier_texts()) sections.push_back(sentence(std::move(text), true));
-    sections.push_back(Section{.body = groups_table(), .joined = false});
+    if (!comparison_.unrelated) {
+      for (std::string& text : outlier_texts()) sections.push_back(sentence(std::move(text), true));
+      sections.push_back(Section{.body = groups_table(), .joined = false});
+    }
     sections.push_back(Section{.body = ranks_table(), .joined = false});
     for (size_t i = 0; i < comparison_.outliers.size() && i < kMostOutliers; ++i) {
       sections.push_back(Section{.body = sites_table(comparison_.outliers[i]), .joined = false});
@@ -80,6 +82,10 @@ class RanksWriter {
     phrase.values.push_back({.name = "time", .text = time_text(facts.failed_at_us), .phrases = {}});
     const int64_t bytes = comparison_.failed > 0 ? facts.request_bytes : facts.peak_allocated_bytes;
     phrase.values.push_back({.name = "bytes", .text = format_bytes(bytes), .phrases = {}});
+    if (comparison_.unrelated) {
+      phrase.key = "ranks.verdict.unrelated";
+      return words(phrase);
+    }
     phrase.key = comparison_.failed == 0     ? "ranks.verdict.none-failed"
                  : comparison_.failed == 1   ? "ranks.verdict.one-failed"
                  : comparison_.first_failure ? "ranks.verdict.first-failed"
@@ -223,7 +229,7 @@ class RanksWriter {
   }
 
   [[nodiscard]] Table ranks_table() const {
-    Table table{.title = words("ranks.ranks.title"),
+    Table table{.title = words(comparison_.unrelated ? "ranks.recordings.title" : "ranks.ranks.title"),
                 .columns = {{.header = words("ranks.ranks.rank"), .may_shrink = true, .keep = Keep::tail},
                             {.header = words("ranks.groups.group"), .align = Align::right},
                             {.header = words("ranks.ranks.allocated"), .align = Align::right},
@@ -327,7 +333,8 @@ Json rank_json(const RanksReport& report, size_t index) {
                {"file", rank.path},
                {"error", nullptr}};
   if (rank.error) {
-    json["error"] = {{"code", rank.error->code}, {"what", rank.error->what}, {"where", rank.error->where}};
+    const SaidError said = say(*rank.error, Language::english);
+    json["error"] = {{"code", rank.error->code}, {"what", said.what}, {"where", said.where}};
     return json;
   }
   const RankFacts& facts = rank.facts;
@@ -407,6 +414,7 @@ nlohmann::ordered_json ranks_payload(const RanksReport& report, nlohmann::ordere
   Json payload = {{"schema", "oomscope.why-ranks/1"},
                   {"sentence", RanksWriter(report, Language::english).verdict()},
                   {"failed", comparison.failed},
+                  {"unrelated", comparison.unrelated},
                   {"unreadable", comparison.unreadable},
                   {"first_failure", first_failure_json(report)},
                   {"highest_peak", nullptr}};
@@ -420,6 +428,9 @@ nlohmann::ordered_json ranks_payload(const RanksReport& report, nlohmann::ordere
   for (const Outlier& outlier : comparison.outliers) payload["outliers"].push_back(outlier_json(report, outlier));
   payload["ranks"] = Json::array();
   for (size_t i = 0; i < report.ranks.size(); ++i) payload["ranks"].push_back(rank_json(report, i));
+  // The verdict is that of the rank which is explained.
+  for (const char* key : {"kind", "also", "confidence", "phase", "numbers", "balance", "findings"})
+    payload[key] = explained.contains(key) ? explained[key] : Json(nullptr);
   payload["explained"] = nullptr;
   if (comparison.chosen) {
     payload["explained"] = reference(report, *comparison.chosen);

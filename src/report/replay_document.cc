@@ -1,7 +1,5 @@
 #include "report/replay_document.h"
 
-#include <fmt/format.h>
-
 #include "base/bytes_text.h"
 #include "report/why_document.h"
 
@@ -20,71 +18,100 @@ Table pairs_table(std::string title, const std::vector<std::pair<std::string, st
   return table;
 }
 
-void add_caveats(Document& document, const Caveats& caveats) {
-  document.sections.push_back(Section{.body = caveat_list(caveats), .joined = false});
+void add_caveats(Document& document, const Caveats& caveats, Language language) {
+  document.sections.push_back(Section{.body = caveat_list(caveats, language), .joined = false});
   document.payload["caveats"] = caveats_json(caveats);
 }
 
-std::string range_text(const OutcomeRange& outcome) {
+std::string replay_word(std::string_view id, Language language) { return say("replay." + std::string(id), language); }
+
+std::string range_text(const OutcomeRange& outcome, Language language) {
   if (outcome.peak_reserved_low == outcome.peak_reserved_high) return format_mib(outcome.main.peak_reserved);
-  return fmt::format("{} ({} to {}, by where the driver puts segments)", format_mib(outcome.main.peak_reserved),
-                     format_mib(outcome.peak_reserved_low), format_mib(outcome.peak_reserved_high));
+  return say(Phrase{.key = "replay.range"}
+                 .with("bytes", format_mib(outcome.main.peak_reserved))
+                 .with("low", format_mib(outcome.peak_reserved_low))
+                 .with("high", format_mib(outcome.peak_reserved_high)),
+             language);
+}
+
+std::string settings_text(const std::string& conf, Language language) {
+  return conf.empty() ? replay_word("defaults", language) : conf;
+}
+
+std::string verdict_text(const Verdict& verdict, Language language) {
+  Phrase proof;
+  if (!verdict.proof.empty()) {
+    proof = Phrase{.key = "replay.verdict-proof"}.with("proof", proof_name(verdict.proof, language));
+  }
+  return say(Phrase{.key = "replay.verdict"}
+                 .with("event", format_count(verdict.event))
+                 .with("verdict", replay_word(name_of(verdict.verdict), language))
+                 .with("bytes", format_bytes(verdict.bytes))
+                 .with("proof", std::move(proof)),
+             language);
+}
+
+std::string outcome_text(const ReplayResult& result, bool job_ran_out, Language language) {
+  const Outcome& outcome = result.outcome.main;
+  const bool unlimited = !result.cap_bytes && job_ran_out;
+  std::string text = outcome.completed ? replay_word(unlimited ? "completes-unlimited" : "completes", language)
+                                       : say(Phrase{.key = "replay.fails"}
+                                                 .with("event", format_count(outcome.stopped_at_event))
+                                                 .with("bytes", format_bytes(outcome.refused_bytes)),
+                                             language);
+  if (result.outcome.completed_somewhere != result.outcome.completed_everywhere)
+    text += replay_word("addresses-decide", language);
+  return text;
 }
 
 }  // namespace
 
-Document replay_document(const ReplayResult& result, const Verification& verification) {
+Document replay_document(const ReplayResult& result, const Verification& verification, Language language) {
   Document document;
   const Outcome& outcome = result.outcome.main;
-  const bool unlimited = !result.cap_bytes && verification.refused_requests > 0;
-  std::string sentence =
-      outcome.completed && unlimited ? "Without a limit it completes; the job itself ran out: add --cap."
-      : outcome.completed            ? "It completes."
-                          : fmt::format("It fails at event {}: {} refused.", format_count(outcome.stopped_at_event),
-                                        format_bytes(outcome.refused_bytes));
-  if (result.outcome.completed_somewhere != result.outcome.completed_everywhere)
-    sentence += " Where the driver puts segments decides it: on another card it may be otherwise.";
+  const std::string sentence = outcome_text(result, verification.refused_requests > 0, language);
   document.sections.push_back(Section{
       .body = Sentence{.text = sentence, .style = outcome.completed ? Style::green : Style::red}, .joined = false});
-  document.sections.push_back(
-      Section{.body = pairs_table("", {{"settings", result.conf.empty() ? "(PyTorch's defaults)" : result.conf},
-                                       {"cap", result.cap_bytes ? format_mib(*result.cap_bytes) : "none"},
-                                       {"peak requested", format_mib(outcome.peak_requested)},
-                                       {"peak allocated", format_mib(outcome.peak_allocated)},
-                                       {"peak reserved", range_text(result.outcome)},
-                                       {"driver allocations", format_count(outcome.num_device_alloc)},
-                                       {"retries", format_count(outcome.num_alloc_retries)},
-                                       {"failed requests", format_count(outcome.num_ooms)}}),
-              .joined = true});
+  document.sections.push_back(Section{
+      .body = pairs_table("", {{replay_word("settings", language), settings_text(result.conf, language)},
+                               {replay_word("cap", language),
+                                result.cap_bytes ? format_mib(*result.cap_bytes) : replay_word("none", language)},
+                               {replay_word("peak-requested", language), format_mib(outcome.peak_requested)},
+                               {replay_word("peak-allocated", language), format_mib(outcome.peak_allocated)},
+                               {replay_word("peak-reserved", language), range_text(result.outcome, language)},
+                               {replay_word("driver-allocations", language), format_count(outcome.num_device_alloc)},
+                               {replay_word("retries", language), format_count(outcome.num_alloc_retries)},
+                               {replay_word("failed-requests", language), format_count(outcome.num_ooms)}}),
+      .joined = true});
   for (const Verdict& verdict : result.verdicts) {
-    document.sections.push_back(
-        Section{.body = Sentence{.text = fmt::format("event {}: {} by {}{}", format_count(verdict.event),
-                                                     name_of(verdict.verdict), format_bytes(verdict.bytes),
-                                                     verdict.proof.empty() ? "" : ", proved by " + verdict.proof)},
-                .joined = true});
+    document.sections.push_back(Section{.body = Sentence{.text = verdict_text(verdict, language)}, .joined = true});
   }
-  document.sections.push_back(Section{.body = Sentence{.text = proof_line(verification)}, .joined = true});
+  document.sections.push_back(
+      Section{.body = Sentence{.text = proof_line(verification, {}, language)}, .joined = true});
   document.payload = run_json(result.conf, result.cap_bytes, result.outcome);
   Json payload = {{"schema", "oomscope.replay/1"}};
   payload.update(document.payload);
   payload["verdicts"] = Json::array();
   for (const Verdict& verdict : result.verdicts) payload["verdicts"].push_back(verdict_json(verdict));
   document.payload = std::move(payload);
-  add_caveats(document, result.caveats);
+  add_caveats(document, result.caveats, language);
   return document;
 }
 
-Document sweep_document(const SweepResult& result, const Verification& verification) {
+Document sweep_document(const SweepResult& result, const Verification& verification, Language language) {
   Document document;
-  document.sections.push_back(Section{.body = runs_table(result.runs, result.runs.size()), .joined = false});
-  document.sections.push_back(Section{
-      .body = pairs_table(
-          "What no setting can beat",
-          {{"floor", format_mib(result.floor_bytes) + ": most requested bytes ever live at once"},
-           {"page floor", format_mib(result.page_floor_bytes) + ": the same in whole pages"},
-           {"packing", format_mib(result.packing_bytes) + ": an explicit placement, checked: this much suffices"}}),
-      .joined = false});
-  document.sections.push_back(Section{.body = Sentence{.text = proof_line(verification)}, .joined = true});
+  document.sections.push_back(Section{.body = runs_table(result.runs, result.runs.size(), language), .joined = false});
+  const auto bound = [&](const std::string& id, int64_t bytes) {
+    return std::pair(replay_word(id, language),
+                     say(Phrase{.key = "replay." + id + "-means"}.with("bytes", format_mib(bytes)), language));
+  };
+  document.sections.push_back(
+      Section{.body = pairs_table(replay_word("bounds", language),
+                                  {bound("floor", result.floor_bytes), bound("page-floor", result.page_floor_bytes),
+                                   bound("packing", result.packing_bytes)}),
+              .joined = false});
+  document.sections.push_back(
+      Section{.body = Sentence{.text = proof_line(verification, {}, language)}, .joined = true});
   document.payload = {{"schema", "oomscope.sweep/1"},
                       {"cap_bytes", result.cap_bytes ? Json(*result.cap_bytes) : Json(nullptr)},
                       {"floor_bytes", result.floor_bytes},
@@ -93,34 +120,36 @@ Document sweep_document(const SweepResult& result, const Verification& verificat
                       {"runs", Json::array()}};
   for (const SweepRun& run : result.runs)
     document.payload["runs"].push_back(run_json(run.conf, result.cap_bytes, run.outcome));
-  add_caveats(document, result.caveats);
+  add_caveats(document, result.caveats, language);
   return document;
 }
 
 Document smallest_cap_document(const std::string& conf, const SmallestCap& found, const Caveats& caveats,
-                               const Verification& verification) {
+                               const Verification& verification, Language language) {
   Document document;
-  document.sections.push_back(Section{
-      .body =
-          Sentence{.text = fmt::format("It completes in {} and in every larger cap that was tried; {} still fails.",
-                                       format_mib(found.smallest_cap_bytes), format_mib(found.largest_failing_bytes)),
-                   .style = Style::bold},
-      .joined = false});
+  document.sections.push_back(
+      Section{.body = Sentence{.text = say(Phrase{.key = "replay.smallest-cap"}
+                                               .with("bytes", format_mib(found.smallest_cap_bytes))
+                                               .with("failing", format_mib(found.largest_failing_bytes)),
+                                           language),
+                               .style = Style::bold},
+              .joined = false});
   std::vector<std::pair<std::string, std::string>> rows = {
-      {"settings", conf.empty() ? "(PyTorch's defaults)" : conf},
-      {"smallest cap", format_mib(found.smallest_cap_bytes)},
-      {"first fit", format_mib(found.first_fit_bytes)},
-      {"largest failing", format_mib(found.largest_failing_bytes)},
-      {"replays",
-       fmt::format("{}, every {} around the edge", format_count(found.tried), format_mib(found.step_bytes))}};
+      {replay_word("settings", language), settings_text(conf, language)},
+      {replay_word("smallest", language), format_mib(found.smallest_cap_bytes)},
+      {replay_word("first-fit", language), format_mib(found.first_fit_bytes)},
+      {replay_word("largest-failing", language), format_mib(found.largest_failing_bytes)},
+      {replay_word("replays", language), say(Phrase{.key = "replay.replays-means"}
+                                                 .with("tried", format_count(found.tried))
+                                                 .with("step", format_mib(found.step_bytes)),
+                                             language)}};
   document.sections.push_back(Section{.body = pairs_table("", rows), .joined = true});
   if (!found.monotone) {
     document.sections.push_back(
-        Section{.body = Sentence{.text = "Fitting is not monotone here: some caps between first fit and largest "
-                                         "failing complete, some do not."},
-                .joined = true});
+        Section{.body = Sentence{.text = replay_word("not-monotone", language)}, .joined = true});
   }
-  document.sections.push_back(Section{.body = Sentence{.text = proof_line(verification)}, .joined = true});
+  document.sections.push_back(
+      Section{.body = Sentence{.text = proof_line(verification, {}, language)}, .joined = true});
   document.payload = {{"schema", "oomscope.smallest-cap/1"},
                       {"conf", conf},
                       {"smallest_cap_bytes", found.smallest_cap_bytes},
@@ -130,7 +159,7 @@ Document smallest_cap_document(const std::string& conf, const SmallestCap& found
                       {"tried", found.tried},
                       {"step_bytes", found.step_bytes},
                       {"depends_on_driver_addresses", found.address_ties > 0}};
-  add_caveats(document, caveats);
+  add_caveats(document, caveats, language);
   return document;
 }
 

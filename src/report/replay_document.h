@@ -20,7 +20,7 @@ struct ReplayResult {
   std::vector<Verdict> verdicts;
   Caveats caveats;
 };
-[[nodiscard]] Document replay_document(const ReplayResult& result, const Verification& verification);
+[[nodiscard]] Document replay_document(const ReplayResult& result, const Verification& verification, Language language);
 
 struct SweepResult {
   std::optional<int64_t> cap_bytes;
@@ -30,9 +30,9 @@ struct SweepResult {
   int64_t packing_bytes = 0;
   Caveats caveats;
 };
-[[nodiscard]] Document sweep_document(const SweepResult& result, const Verification& verification);
+[[nodiscard]] Document sweep_document(const SweepResult& result, const Verification& verification, Language language);
 
 [[nodiscard]] Document smallest_cap_document(const std::string& conf, const SmallestCap& found, const Caveats& caveats,
-                                             const Verification& verification);
+                                             const Verification& verification, Language language);
 
 }  // namespace oomscope

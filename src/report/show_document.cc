@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/bytes_text.h"
 #include "words/words.h"
 
@@ -15,45 +13,73 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kSegmentsShown = 8;
 
 // A stack without Python frames has no site.
-std::string site_name(const std::string& site) { return site.empty() ? say("site.none", Language::english) : site; }
+std::string site_name(const std::string& site, Language language) {
+  return site.empty() ? say("site.none", language) : site;
+}
 Json site_json(const std::string& site) { return site.empty() ? Json(nullptr) : Json(site); }
 
-Table totals_table(const Shown& shown) {
+std::string show_word(std::string_view id, Language language) { return say("show." + std::string(id), language); }
+
+std::string row_name(const std::string& key, GroupBy by, Language language) {
+  switch (by) {
+    case GroupBy::stack: return site_name(key, language);
+    case GroupBy::category: return say("category." + key, language);
+    case GroupBy::size: return key;
+    case GroupBy::stream:
+      return key.empty() ? show_word("stream-unknown", language)
+                         : say(Phrase{.key = "show.stream"}.with("id", key), language);
+    case GroupBy::segment: return key.empty() ? show_word("segment-gone", language) : key;
+  }
+  return key;
+}
+
+Json key_json(const std::string& key, GroupBy by) {
+  if (by == GroupBy::stack) return site_json(key);
+  return by == GroupBy::category ? Json(key) : Json(row_name(key, by, Language::english));
+}
+
+std::string others_text(size_t count, Language language) {
+  return say(Phrase{.key = "show.others"}.with("count", format_count(static_cast<int64_t>(count))), language);
+}
+
+Table totals_table(const Shown& shown, Language language) {
   const ShowTotals& totals = shown.totals;
-  Table table{.title = fmt::format("At the {}", shown.at),
+  Table table{.title = say(Phrase{.key = "show.at"}.with("at", shown.at), language),
               .columns = {{.header = ""},
-                          {.header = "now", .align = Align::right},
-                          {.header = "peak", .align = Align::right},
+                          {.header = show_word("now", language), .align = Align::right},
+                          {.header = show_word("peak", language), .align = Align::right},
                           {.header = "", .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
-  auto add = [&](const char* name, int64_t now, int64_t peak, const char* meaning) {
-    table.rows.push_back(Row{.cells = {name, format_mib(now), format_mib(peak), meaning}, .style = Style::plain});
+  auto add = [&](const std::string& name, int64_t now, int64_t peak) {
+    table.rows.push_back(Row{
+        .cells = {show_word(name, language), format_mib(now), format_mib(peak), show_word(name + "-means", language)},
+        .style = Style::plain});
   };
-  add("requested", totals.requested, totals.peak_requested, "what tensors asked for");
-  add("allocated", totals.allocated, totals.peak_allocated, "blocks handed out, rounded");
-  add("reserved", totals.reserved, totals.peak_reserved, "segments taken from the driver");
+  add("requested", totals.requested, totals.peak_requested);
+  add("allocated", totals.allocated, totals.peak_allocated);
+  add("reserved", totals.reserved, totals.peak_reserved);
   return table;
 }
 
 const char* title_of(GroupBy by) {
   switch (by) {
-    case GroupBy::stack: return "Live memory by line of code (your own code first)";
-    case GroupBy::category: return "Live memory by what it is";
-    case GroupBy::size: return "Live memory by requested size";
-    case GroupBy::stream: return "Live memory by stream";
-    case GroupBy::segment: return "Live memory by segment";
+    case GroupBy::stack: return "by-stack";
+    case GroupBy::category: return "by-category";
+    case GroupBy::size: return "by-size";
+    case GroupBy::stream: return "by-stream";
+    case GroupBy::segment: return "by-segment";
   }
   return "";
 }
 
 // The user's own lines first, then the rest; each by bytes. Rows sum to the live bytes.
-Table rows_table(const Shown& shown, GroupBy by, int64_t top) {
-  Table table{.title = title_of(by),
-              .columns = {{.header = "bytes", .align = Align::right},
-                          {.header = "share", .align = Align::right},
-                          {.header = "blocks", .align = Align::right},
+Table rows_table(const Shown& shown, GroupBy by, int64_t top, Language language) {
+  Table table{.title = show_word(title_of(by), language),
+              .columns = {{.header = show_word("bytes", language), .align = Align::right},
+                          {.header = show_word("share", language), .align = Align::right},
+                          {.header = show_word("blocks", language), .align = Align::right},
                           {.header = "", .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
@@ -73,62 +99,74 @@ Table rows_table(const Shown& shown, GroupBy by, int64_t top) {
       continue;
     }
     table.rows.push_back(Row{.cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active),
-                                       format_count(row.count), site_name(row.key)},
+                                       format_count(row.count), row_name(row.key, by, language)},
                              .style = Style::plain});
   }
   if (others > 0) {
     table.rows.push_back(Row{.cells = {format_mib(rest.bytes), format_percent(rest.bytes, shown.totals.active),
-                                       format_count(rest.count), fmt::format("[{} others]", others)},
+                                       format_count(rest.count), others_text(others, language)},
                              .style = Style::dim});
   }
   int64_t blocks = 0;
   for (const ShowRow& row : rows) blocks += row.count;
-  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks),
-                              "live, those waiting for other streams included"},
-                    .style = Style::bold};
+  table.total =
+      Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), show_word("live-and-pending", language)},
+          .style = Style::bold};
   return table;
 }
 
+std::string confidence_word(Confidence confidence, Language language) {
+  return say("confidence." + std::string(name_of(confidence)), language);
+}
+
 // What was live by what it is, with the most of each that ever was. Rows sum to the live bytes.
-Table categories_table(const Shown& shown) {
-  Table table{.title = title_of(GroupBy::category),
-              .columns = {{.header = "bytes", .align = Align::right},
-                          {.header = "share", .align = Align::right},
-                          {.header = "blocks", .align = Align::right},
-                          {.header = "what"},
-                          {.header = "most ever", .align = Align::right},
-                          {.header = "sure"},
-                          {.header = "because, mostly", .may_shrink = true}},
+Table categories_table(const Shown& shown, Language language) {
+  Table table{.title = show_word(title_of(GroupBy::category), language),
+              .columns = {{.header = show_word("bytes", language), .align = Align::right},
+                          {.header = show_word("share", language), .align = Align::right},
+                          {.header = show_word("blocks", language), .align = Align::right},
+                          {.header = show_word("what", language)},
+                          {.header = show_word("most", language), .align = Align::right},
+                          {.header = show_word("sure", language)},
+                          {.header = show_word("because", language), .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
   int64_t blocks = 0;
   for (const ShowRow& row : shown.rows) {
     blocks += row.count;
-    table.rows.push_back(Row{
-        .cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active), format_count(row.count),
-                  row.key, format_mib(row.most_bytes), std::string(name_of(row.confidence)), std::string(row.reason)},
-        .style = row.bytes == 0 ? Style::dim : Style::plain});
+    table.rows.push_back(
+        Row{.cells = {format_mib(row.bytes), format_percent(row.bytes, shown.totals.active), format_count(row.count),
+                      row_name(row.key, GroupBy::category, language), format_mib(row.most_bytes),
+                      confidence_word(row.confidence, language), say("reason." + std::string(row.reason), language)},
+            .style = row.bytes == 0 ? Style::dim : Style::plain});
   }
-  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), "live"}, .style = Style::bold};
+  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), show_word("live", language)},
+                    .style = Style::bold};
   const ShownStructure& structure = *shown.structure;
-  table.note = fmt::format("{} optimizer steps and {} passes found (sure: {}); {} of requests have no Python frames",
-                           structure.steps, structure.passes, name_of(structure.confidence),
-                           format_percent(structure.frameless_requests, std::max<int64_t>(structure.requests, 1)));
+  Phrase placed;
   if (structure.frameless_requests > 0) {
-    table.note += fmt::format(", {} of them placed in a backward",
-                              format_percent(structure.frameless_placed, structure.frameless_requests));
+    placed = Phrase{.key = "show.structure-placed"}.with(
+        "share", format_percent(structure.frameless_placed, structure.frameless_requests));
   }
+  table.note =
+      say(Phrase{.key = "show.structure"}
+              .with("steps", std::to_string(structure.steps))
+              .with("passes", std::to_string(structure.passes))
+              .with("confidence", confidence_word(structure.confidence, language))
+              .with("frameless", format_percent(structure.frameless_requests, std::max<int64_t>(structure.requests, 1)))
+              .with("placed", std::move(placed)),
+          language);
   return table;
 }
 
-Table segments_table(const std::vector<SegmentHarm>& segments) {
-  Table table{.title = "Segments that live blocks pin (# full, + partly, . free)",
-              .columns = {{.header = "pinned free", .align = Align::right},
-                          {.header = "of", .align = Align::right},
-                          {.header = "map"},
-                          {.header = "pool", .may_drop = true},
-                          {.header = "smallest block that pins it", .may_shrink = true}},
+Table segments_table(const std::vector<SegmentHarm>& segments, Language language) {
+  Table table{.title = show_word("segments", language),
+              .columns = {{.header = show_word("pinned", language), .align = Align::right},
+                          {.header = show_word("of", language), .align = Align::right},
+                          {.header = show_word("map", language)},
+                          {.header = show_word("pool", language), .may_drop = true},
+                          {.header = show_word("smallest", language), .may_shrink = true}},
               .rows = {},
               .total = std::nullopt,
               .note = ""};
@@ -139,10 +177,10 @@ Table segments_table(const std::vector<SegmentHarm>& segments) {
     free_bytes += segment.free_bytes;
     size += segment.size;
     if (i >= kSegmentsShown) continue;
-    table.rows.push_back(
-        Row{.cells = {format_mib(segment.free_bytes), format_mib(segment.size), segment.map, segment.pool,
-                      fmt::format("{} {}", format_bytes(segment.smallest_live), site_name(segment.smallest_site))},
-            .style = Style::plain});
+    table.rows.push_back(Row{
+        .cells = {format_mib(segment.free_bytes), format_mib(segment.size), segment.map, say(segment.pool, language),
+                  format_bytes(segment.smallest_live) + " " + site_name(segment.smallest_site, language)},
+        .style = Style::plain});
   }
   if (segments.size() > kSegmentsShown) {
     int64_t other_free = 0;
@@ -152,7 +190,7 @@ Table segments_table(const std::vector<SegmentHarm>& segments) {
       other_size += segments[i].size;
     }
     table.rows.push_back(Row{.cells = {format_mib(other_free), format_mib(other_size),
-                                       fmt::format("[{} others]", segments.size() - kSegmentsShown)},
+                                       others_text(segments.size() - kSegmentsShown, language)},
                              .style = Style::dim});
   }
   table.total = Row{.cells = {format_mib(free_bytes), format_mib(size), "", "", ""}, .style = Style::bold};
@@ -161,7 +199,8 @@ Table segments_table(const std::vector<SegmentHarm>& segments) {
 
 Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& segments) {
   const ShowTotals& totals = shown.totals;
-  Json payload = {{"schema", "oomscope.show/1"}, {"at", shown.at}, {"event", event_json(shown.event)}};
+  Json payload = {
+      {"schema", "oomscope.show/1"}, {"at", say(shown.at, Language::english)}, {"event", event_json(shown.event)}};
   payload["totals"] = {{"events", totals.events},
                        {"requested", totals.requested},
                        {"allocated", totals.allocated},
@@ -172,12 +211,12 @@ Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& 
                        {"peak_reserved", totals.peak_reserved}};
   payload["rows"] = Json::array();
   for (const ShowRow& row : shown.rows) {
-    Json entry = {{"key", site_json(row.key)}, {"bytes", row.bytes}, {"count", row.count}};
+    Json entry = {{"key", key_json(row.key, by)}, {"bytes", row.bytes}, {"count", row.count}};
     if (by == GroupBy::stack) entry["user_code"] = row.user_code;
     if (by == GroupBy::category) {
       entry["most_bytes"] = row.most_bytes;
       entry["most_at"] = row.most_at;
-      entry["reason"] = std::string(row.reason);
+      entry["reason"] = say("reason." + std::string(row.reason), Language::english);
       entry["confidence"] = std::string(name_of(row.confidence));
     }
     payload["rows"].push_back(std::move(entry));
@@ -199,7 +238,7 @@ Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& 
                                      {"live_blocks", segment.live_blocks},
                                      {"smallest_live", segment.smallest_live},
                                      {"smallest_site", site_json(segment.smallest_site)},
-                                     {"pool", segment.pool},
+                                     {"pool", say(segment.pool, Language::english)},
                                      {"map", segment.map}});
     }
   }
@@ -211,20 +250,24 @@ Json payload_of(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& 
 
 Json event_json(uint32_t event) { return event == kNoEvent ? Json(nullptr) : Json(event); }
 
-Document show_document(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& segments, int64_t top) {
+Document show_document(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& segments, int64_t top,
+                       Language language) {
   Document document;
-  document.sections.push_back(Section{.body = totals_table(shown), .joined = false});
+  document.sections.push_back(Section{.body = totals_table(shown, language), .joined = false});
   if (!shown.allocated_curve.empty()) {
-    document.sections.push_back(Section{.body = Curve{.title = "Allocated over all events",
-                                                      .values = shown.allocated_curve,
-                                                      .left_label = "event 0",
-                                                      .right_label = format_count(shown.totals.events)},
-                                        .joined = false});
+    document.sections.push_back(
+        Section{.body = Curve{.title = show_word("curve", language),
+                              .values = shown.allocated_curve,
+                              .left_label = say(Phrase{.key = "show.event"}.with("event", "0"), language),
+                              .right_label = format_count(shown.totals.events)},
+                .joined = false});
   }
   document.sections.push_back(
-      Section{.body = shown.structure ? categories_table(shown) : rows_table(shown, by, top), .joined = false});
-  if (!segments.empty()) document.sections.push_back(Section{.body = segments_table(segments), .joined = false});
-  document.sections.push_back(Section{.body = caveat_list(shown.caveats), .joined = false});
+      Section{.body = shown.structure ? categories_table(shown, language) : rows_table(shown, by, top, language),
+              .joined = false});
+  if (!segments.empty())
+    document.sections.push_back(Section{.body = segments_table(segments, language), .joined = false});
+  document.sections.push_back(Section{.body = caveat_list(shown.caveats, language), .joined = false});
   document.payload = payload_of(shown, by, segments);
   return document;
 }

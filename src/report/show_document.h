@@ -14,6 +14,6 @@ namespace oomscope {
 
 // `segments` may be empty (it costs a second replay): then the map is left out.
 [[nodiscard]] Document show_document(const Shown& shown, GroupBy by, const std::vector<SegmentHarm>& segments,
-                                     int64_t top);
+                                     int64_t top, Language language);
 
 }  // namespace oomscope

@@ -1,11 +1,11 @@
 #include "report/text_document.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/bytes_text.h"
 #include "report/findings_document.h"
+#include "report/proof_lines.h"
 
 namespace oomscope {
 namespace {
@@ -14,12 +14,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kChangesShown = 4;
 constexpr size_t kRanksShown = 16;
-
-std::string phase_key(Phase phase) {
-  std::string key = "text.phase-";
-  for (char c : name_of(phase)) key += c == ' ' ? '-' : c;
-  return key;
-}
 
 // The head of a long message: its figures stand in the balance.
 std::string shortened(const std::string& excerpt) {
@@ -61,7 +55,7 @@ Phrase headline(const TextFacts& facts) {
   if (facts.failure != nullptr && facts.failure->gpu)
     where = Phrase{.key = "text.on-gpu"}.with("gpu", std::to_string(*facts.failure->gpu));
   if (facts.phase != Phase::unknown)
-    phase = Phrase{.key = "text.during"}.with("phase", Phrase{.key = phase_key(facts.phase)});
+    phase = Phrase{.key = "text.during"}.with("phase", Phrase{.key = "instant." + std::string(name_of(facts.phase))});
   return Phrase{.key = "text.headline"}
       .with("what", Phrase{.key = "text.is-" + std::string(name_of(facts.kind))})
       .with("where", std::move(where))
@@ -112,10 +106,10 @@ std::optional<RankFailure> odd_one_out(const TextFacts& facts) {
 }
 
 // A rank that only lost the others is told apart from those that failed themselves.
-std::string rank_kind(const TextFacts& facts, const RankFailure& rank, Language language) {
+std::string rank_kind_key(const TextFacts& facts, const RankFailure& rank) {
   const auto only_waited = [](const RankFailure& each) { return each.message->family == Family::collective; };
   const bool is_consequence = only_waited(rank) && !std::all_of(facts.ranks.begin(), facts.ranks.end(), only_waited);
-  return say(is_consequence ? "text.consequence" : "text.kind-" + std::string(name_of(rank.kind)), language);
+  return is_consequence ? "text.consequence" : "text.kind-" + std::string(name_of(rank.kind));
 }
 
 void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& sections) {
@@ -139,7 +133,7 @@ void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& 
   for (size_t i = 0; i < std::min(facts.ranks.size(), kRanksShown); ++i) {
     const RankFailure& each = facts.ranks[i];
     table.rows.push_back(Row{.cells = {who_text(facts, each, language), format_count(each.message->line),
-                                       rank_kind(facts, each, language), each.message->excerpt}});
+                                       say(rank_kind_key(facts, each), language), each.message->excerpt}});
   }
   if (facts.ranks.size() > kRanksShown) {
     const Phrase others =
@@ -151,7 +145,7 @@ void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& 
     const RankFailure& usual = odd->message == facts.ranks[0].message ? facts.ranks[1] : facts.ranks[0];
     const Phrase differs = Phrase{.key = "text.ranks-differ"}
                                .with("who", who_text(facts, *odd, language))
-                               .with("kind", Phrase{.key = "text.kind-" + std::string(name_of(usual.kind))});
+                               .with("kind", Phrase{.key = rank_kind_key(facts, usual)});
     sections.push_back(Section{.body = Sentence{.text = say(differs, language)}, .joined = true});
   }
 }
@@ -159,85 +153,6 @@ void add_ranks(const TextFacts& facts, Language language, std::vector<Section>& 
 bool failed_on_gpu(const TextFacts& facts) {
   return facts.failure != nullptr &&
          (facts.failure->family == Family::allocator || facts.failure->family == Family::bare_gpu);
-}
-
-// "1.12.1" is at least 2.1? An unknown release counts as a current one.
-bool torch_is_at_least(const std::string& version, int major, int minor) {
-  int first = 0;
-  int second = 0;
-  const char* end = version.data() + version.size();
-  const std::from_chars_result read = std::from_chars(version.data(), end, first);
-  if (read.ec != std::errc{}) return true;
-  if (read.ptr != end && *read.ptr == '.') std::from_chars(read.ptr + 1, end, second);
-  return std::pair(first, second) >= std::pair(major, minor);
-}
-
-// A release that records no history still prints its counters.
-std::vector<std::string> gpu_proof_lines(const TextFacts& facts) {
-  std::string version = facts.around.torch_version;
-  if (version.empty() && facts.failure != nullptr && !facts.failure->vintage.starts_with("1.0 on"))
-    version = facts.failure->vintage.substr(0, facts.failure->vintage.find_first_not_of("0123456789."));
-  if (!torch_is_at_least(version, 2, 0))
-    return {"print(torch.cuda.memory_summary())                         # at the end of each step"};
-  const bool is_new = torch_is_at_least(version, 2, 1);  // 2.0 records one event unless told otherwise
-  const std::string arguments = is_new ? "" : "True, trace_alloc_max_entries=100000, trace_alloc_record_context=True";
-  return {"torch.cuda.memory._record_memory_history(" + arguments + ")                # before the first step",
-          "torch.cuda.memory._dump_snapshot(\"oom.pickle\")            # where the error is caught; then: oomscope "
-          "why oom.pickle"};
-}
-
-std::vector<std::string> backend_proof_lines(std::string_view id) {
-  if (id.starts_with("mps"))
-    return {
-        "print(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())  # at the end of each step"};
-  if (id.starts_with("xpu")) return {"print(torch.xpu.memory_summary())  # at the end of each step"};
-  return {};
-}
-
-// Of a failure that is none of memory: what else shows it.
-std::vector<std::string> other_proof_lines(const TextMessage& failure) {
-  if (failure.family == Family::disk) return {"df -h .", "quota -s"};
-  const bool on_device = failure.family == Family::device && failure.id != "triton.shared";
-  if (on_device) return {"CUDA_LAUNCH_BLOCKING=1 python train.py"};
-  return {};
-}
-
-// What would show it beyond doubt, in lines to paste.
-std::vector<std::string> proof_lines(const TextFacts& facts) {
-  const std::string_view id = facts.failure == nullptr ? std::string_view{} : facts.failure->id;
-  if (id == "mmap.count") return {"cat /proc/sys/vm/max_map_count", "wc -l /proc/PID/maps     # near the failure"};
-  switch (facts.kind) {
-    case Kind::gpu_oom:
-    case Kind::gpu_oom_capacity:
-    case Kind::gpu_oom_fragmentation:
-    case Kind::gpu_oom_other_process:
-    case Kind::gpu_oom_first_alloc_or_context:
-    case Kind::leak_suspected: return gpu_proof_lines(facts);
-    case Kind::gpu_lib_alloc_failed:
-      return {"CUDA_LAUNCH_BLOCKING=1 python train.py",
-              "nvidia-smi --query-gpu=memory.used,memory.free --format=csv -l 1"};
-    case Kind::other_backend_oom: return backend_proof_lines(id);
-    case Kind::host_oom_killed:
-    case Kind::host_alloc_failed:
-    case Kind::dataloader_worker_killed:
-      if (facts.around.is_windows) return {"Get-Counter '\\Memory\\Available MBytes' -Continuous   # beside the job"};
-      if (facts.victim != nullptr) return {"free -m -s 1 > memory.log &     # beside the job"};
-      return {"free -m -s 1 > memory.log &     # beside the job", "dmesg -T | grep -iE 'oom|killed process'"};
-    case Kind::cgroup_or_slurm_limit:
-      return facts.around.is_slurm
-                 ? std::vector<std::string>{"sacct -j JOBID --format=JobID,State,ReqMem,MaxRSS,ExitCode",
-                                            "sbatch --mem=SIZE ..."}
-                 : std::vector<std::string>{"cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.peak",
-                                            "cat /sys/fs/cgroup/memory.events"};
-    case Kind::shm_exhausted: return {"df -h /dev/shm", "ls -l /dev/shm | head"};
-    case Kind::fd_exhausted: return {"ulimit -n", "ls /proc/PID/fd | wc -l"};
-    case Kind::windows_commit_limit:
-      return {"Get-CimInstance Win32_PageFileUsage",
-              "Get-Counter '\\Memory\\Committed Bytes','\\Memory\\Commit Limit'"};
-    case Kind::not_memory: return other_proof_lines(*facts.failure);
-    case Kind::no_failure: return {};
-  }
-  return {};
 }
 
 void add_smi(const TextFacts& facts, Language language, std::vector<Section>& sections) {
@@ -284,6 +199,22 @@ void add_place(const TextFacts& facts, Language language, std::vector<Section>& 
   if (is_torch && !failure.vintage.empty())
     dim(Phrase{.key = "text.wording"}.with("vintage", std::string(failure.vintage)));
   if (facts.failures > 1) dim(Phrase{.key = "text.repeated"}.with("count", format_count(facts.failures)));
+}
+
+Phrase nothing_found(const TextFacts& facts) {
+  int64_t lines = 0;
+  for (const TextEvidence* log : facts.logs) lines += log->lines;
+  return Phrase{.key = "text.nothing-found"}.with("count", format_count(lines));
+}
+
+// A negative answer: what was looked for, and what would tell more.
+void add_nothing_found(const TextFacts& facts, Language language, std::vector<Section>& sections) {
+  sections.push_back(Section{.body = Sentence{.text = say(nothing_found(facts), language), .style = Style::bold}});
+  sections.push_back(Section{.body = Sentence{.text = say("text.looked-for", language)}, .joined = true});
+  List paste{.title = say("text.paste", language), .entries = {}};
+  for (const char* key : {"text.paste-end", "text.paste-kernel", "text.paste-scheduler", "text.paste-snapshot"})
+    paste.entries.push_back(say(key, language));
+  sections.push_back(Section{.body = std::move(paste)});
 }
 
 void add_failure(const TextFacts& facts, Language language, std::vector<Section>& sections) {
@@ -376,22 +307,16 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
   std::vector<Section> sections;
   if (beside == Beside::same_failure) {
     add_place(facts, language, sections);
+    add_ranks(facts, language, sections);
     if (!facts.caveats.empty()) sections.push_back(Section{.body = caveat_list(facts.caveats, language)});
     return sections;
   }
-  int64_t lines = 0;
-  for (const TextEvidence* log : facts.logs) lines += log->lines;
   if (facts.failure != nullptr) {
     add_failure(facts, language, sections);
   } else {
     const bool has_summary = std::any_of(facts.logs.begin(), facts.logs.end(),
                                          [](const TextEvidence* log) { return !log->summaries.empty(); });
-    if (!has_summary) {
-      sections.push_back(
-          Section{.body = Sentence{
-                      .text = say(Phrase{.key = "text.nothing-found"}.with("count", format_count(lines)), language),
-                      .style = Style::bold}});
-    }
+    if (!has_summary) add_nothing_found(facts, language, sections);
     add_summaries(facts, language, sections);
   }
   for (const Finding& finding : findings) {
@@ -401,7 +326,7 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
   add_ranks(facts, language, sections);
   add_smi(facts, language, sections);
   const bool is_recorded = beside == Beside::other_failure && failed_on_gpu(facts);
-  if (std::vector<std::string> proof = proof_lines(facts); !proof.empty() && !is_recorded) {
+  if (std::vector<std::string> proof = proof_lines(facts, language); !proof.empty() && !is_recorded) {
     sections.push_back(Section{
         .body = Lines{.title = say("text.next-time", language), .lines = std::move(proof), .style = Style::cyan}});
   }
@@ -417,7 +342,7 @@ Json text_payload(const TextFacts& facts, std::span<const Finding> findings) {
   payload["confidence"] = std::string(name_of(facts.confidence));
   payload["phase"] = facts.phase == Phase::unknown ? Json(nullptr) : Json(std::string(name_of(facts.phase)));
   payload["step"] = facts.step ? Json(*facts.step) : Json(nullptr);
-  payload["sentence"] = facts.failure == nullptr ? "" : say(headline(facts), Language::english);
+  payload["sentence"] = say(facts.failure == nullptr ? nothing_found(facts) : headline(facts), Language::english);
   payload["numbers"] = numbers_json(facts);
   payload["balance"] = Json::array();
   for (const BalanceRow& row : facts.balance) {
@@ -427,7 +352,7 @@ Json text_payload(const TextFacts& facts, std::span<const Finding> findings) {
   }
   payload["balance_total"] = facts.balance_total_bytes;
   payload["findings"] = findings_json({findings.begin(), findings.end()});
-  payload["next_time"] = proof_lines(facts);
+  payload["next_time"] = proof_lines(facts, Language::english);
   payload["ranks"] = ranks_json(facts);
   payload["messages"] = messages_json(facts);
   payload["summaries"] = summaries_json(facts);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/rules/ranking.h"
 #include "analysis/rules/rule.h"
 #include "evidence/text/text_reader.h"
 
@@ -28,6 +29,61 @@ Kind kind_of(std::string text) { return facts_of({std::move(text)})->facts.kind;
 std::string oom(std::string tried, std::string total, std::string allocated, std::string free, std::string reserved) {
   return "RuntimeError: CUDA out of memory. Tried to allocate " + tried + " (GPU 0; " + total + " total capacity; " +
          allocated + " already allocated; " + free + " free; " + reserved + " reserved in total by PyTorch)\n";
+}
+
+// One rank's message on its local card 0, with what others hold there.
+std::string shared(int gpu, std::string own, std::string free) {
+  return "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU " + std::to_string(gpu) +
+         " has a total capacity of 40.00 GiB of which " + free +
+         " is free. Including non-PyTorch memory, this process has " + own +
+         " memory in use. Of the allocated memory " + own +
+         " is allocated by PyTorch, and 1.00 MiB is reserved by "
+         "PyTorch but unallocated.\n";
+}
+
+// Logs of named ranks, as a folder gives them.
+std::vector<Finding> findings_of(const std::vector<std::pair<std::string, std::string>>& logs) {
+  std::vector<TextEvidence> read;
+  for (const auto& [name, text] : logs) read.push_back(read_text(text, name));
+  const TextFacts facts = find_text_facts(read);
+  return find_findings({.run = nullptr, .text = &facts});
+}
+
+bool says_shared(const std::vector<std::pair<std::string, std::string>>& logs) {
+  const std::vector<Finding> findings = findings_of(logs);
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.id == "ranks-share-card"; });
+}
+
+TEST(SharedCard, TwoRanksOfOneNodeOnOneCard) {
+  EXPECT_TRUE(says_shared({{"rank0/train.log", shared(0, "18.00 GiB", "10.00 MiB")},
+                           {"rank1/train.log", shared(0, "18.00 GiB", "10.00 MiB")}}));
+}
+TEST(SharedCard, AnIndexCountsOnItsOwnNode) {
+  EXPECT_FALSE(says_shared({{"node0/rank0/train.log", shared(0, "18.00 GiB", "10.00 MiB")},
+                            {"node1/rank8/train.log", shared(0, "18.00 GiB", "10.00 MiB")}}));
+}
+TEST(SharedCard, IndicesThatFollowTheRanksMayBeOfSeveralNodes) {
+  // Others hold 9 GiB beside 30 of this process: no rank of the same job.
+  EXPECT_FALSE(says_shared(
+      {{"rank0.log", shared(0, "30.00 GiB", "10.00 MiB")}, {"rank8.log", shared(0, "30.00 GiB", "10.00 MiB")}}));
+  EXPECT_TRUE(says_shared(
+      {{"rank0.log", shared(0, "18.00 GiB", "10.00 MiB")}, {"rank8.log", shared(0, "18.00 GiB", "10.00 MiB")}}));
+}
+
+TEST(Findings, AreToldOfARequestThatIsPrintedAsNothing) {
+  EXPECT_FALSE(findings_of({{"a.log", "Torch: not enough memory: you tried to allocate 0GB\n"}}).empty());
+}
+
+TEST(FewerWorkers, HasTheSumForThisMachine) {
+  const std::vector<Finding> findings =
+      findings_of({{"a.log",
+                    "torchrun --nproc_per_node=4 t.py --num_workers 8\nbatch: torch.Size([32, 3, 512, 512])\n"
+                    "              total        used        free      shared  buff/cache   available\n"
+                    "Mem:           62Gi        50Gi       1.0Gi       2.0Gi        10Gi        9Gi\n"
+                    "RuntimeError: DataLoader worker (pid 4) is killed by signal: Killed.\n"}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().changes.front().text.key, "remedy.fewer-workers.sum");
 }
 
 TEST(KindByFigures, Capacity) {

@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "report/findings_document.h"
+#include "report/measures_document.h"
 #include "report/show_document.h"
 
 namespace oomscope {
@@ -191,12 +192,6 @@ Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Langu
   return Section{.body = table, .joined = false};
 }
 
-std::string proof_name(const std::string& proof, Language language) {
-  if (proof == kDefaultsProof) return why_word("defaults", language);
-  if (proof == kPackingProof || proof == kFloorProof) return why_word("bound-" + proof, language);
-  return proof;
-}
-
 Section verdict_section(const Changes& changes, Language language) {
   Table table{.title = why_word("failed-requests", language),
               .columns = {{.header = why_word("column-event", language), .align = Align::right},
@@ -315,6 +310,12 @@ void add_details(const Diagnosis& diagnosis, const std::vector<Finding>& finding
 }
 
 }  // namespace
+
+std::string proof_name(const std::string& proof, Language language) {
+  if (proof == kDefaultsProof) return why_word("defaults", language);
+  if (proof == kPackingProof || proof == kFloorProof) return why_word("bound-" + proof, language);
+  return proof;
+}
 
 Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes) {
   Caveats all = diagnosis.caveats;
@@ -451,6 +452,9 @@ std::vector<Section> detail_sections(const Diagnosis& diagnosis, const Changes& 
     sections.push_back(bounds_section(diagnosis, changes, language));
     if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes, language));
   }
+  for (Section& section : measures_sections(changes.measures, changes.cap_bytes.has_value(), language)) {
+    sections.push_back(std::move(section));
+  }
   sections.push_back(Section{.body = caveat_list(all_caveats(diagnosis, changes), language)});
   return sections;
 }
@@ -512,6 +516,7 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, std::vector
   payload["runs"] = Json::array();
   for (const SweepRun& run : changes.runs)
     payload["runs"].push_back(run_json(run.conf, changes.cap_bytes, run.outcome));
+  payload["measures"] = measures_json(changes.measures, changes.cap_bytes.has_value());
   payload["verdicts"] = Json::array();
   for (const Verdict& verdict : changes.verdicts) payload["verdicts"].push_back(verdict_json(verdict));
   payload["caveats"] = caveats_json(all_caveats(diagnosis, changes));

@@ -152,9 +152,9 @@ ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser pa
   if (parsed) {
     result = *parsed;
   } else {
-    result.warnings.push_back({.code = "settings-recorded-unreadable",
-                               .values = {{"error", parsed.error().what}},
-                               .source = CaveatSource::recording});
+    result.warnings.push_back(
+        {.code = "settings-recorded-unreadable", .values = parsed.error().values, .source = CaveatSource::recording});
+    result.warnings.back().values.emplace_back("error", parsed.error().what);
   }
   AllocatorSettings& settings = result.settings;
   bool differs = false;

@@ -49,10 +49,13 @@ struct Change {
   std::optional<Predicted> predicted;
 };
 
-// A block that would be free from an event on, had the first change been made. Up to its own birth: it would never be.
-struct EarlierFree {
+// What a change to the program would have made of one block.
+struct RequestEdit {
+  static constexpr uint32_t kFreedAsRecorded = 0xffffffff;
+  static constexpr int64_t kSizeAsRecorded = -1;
   uint32_t allocation = 0;
-  uint32_t event = 0;
+  uint32_t free_at = kFreedAsRecorded;  // event from which it is free; up to its own birth: it is never asked for
+  int64_t size = kSizeAsRecorded;       // bytes that are asked for
 };
 
 struct Finding {
@@ -60,13 +63,14 @@ struct Finding {
   Phrase claim;    // one sentence
   std::optional<int64_t> bytes;
   Confidence confidence = Confidence::low;
-  Phrase because;  // why so sure and no surer
-  Phrase surer;    // what would raise the certainty, or empty
-  FindingInstant instant;
+  Phrase because;          // why so sure and no surer
+  Phrase surer;            // what would raise the certainty, or empty
+  FindingInstant instant;  // where the cause is: where what is kept was made, else where the request failed
+  std::optional<FindingInstant> failed_in;  // where the request failed, if it is elsewhere
   std::vector<FindingEvidence> evidence;
   std::vector<Change> changes;      // best first
-  bool drops_request = false;       // the first change would not make the request that failed
-  std::vector<EarlierFree> frees;   // what the first change would free, to be tried by replay
+  bool drops_request = false;       // without the cause, the request that failed would not be made
+  std::vector<RequestEdit> edits;   // what the blocks that the finding is about would be without the cause
   std::vector<std::string> claims;  // ids of docs/claims.md: popular advice that does not apply here
 };
 

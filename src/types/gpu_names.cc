@@ -196,11 +196,12 @@ std::vector<const Card*> cards_named(std::string_view key) {
 
 Error ambiguous(std::string_view text, const std::vector<const Card*>& cards) {
   std::string list;
-  for (const Card* card : cards) list += (list.empty() ? "" : " or ") + std::string(card->name);
+  for (const Card* card : cards) list += (list.empty() ? "" : " / ") + std::string(card->name);
   return Error{.code = "gpu-ambiguous",
-               .what = "\"" + std::string(text) + "\" is sold with different memory: " + list,
+               .what = "error.gpu-ambiguous",
                .where = "--gpu",
-               .hint = "write --gpu \"" + std::string(cards.front()->name) + "\", or a size: --gpu 24GiB"};
+               .hint = "error.gpu-ambiguous.hint",
+               .values = {{"text", std::string(text)}, {"cards", list}, {"card", std::string(cards.front()->name)}}};
 }
 
 Error unknown(std::string_view text, std::string_view key) {
@@ -210,12 +211,12 @@ Error unknown(std::string_view text, std::string_view key) {
   }
   const std::string_view near = did_you_mean(key, keys);
   const std::vector<const Card*> cards = cards_named(near);
-  const std::string size_hint = "a size works for every card: --gpu 24GiB";
-  return Error{
-      .code = "gpu-unknown",
-      .what = "no card is called \"" + std::string(text.substr(0, 80)) + "\"",
-      .where = "--gpu",
-      .hint = cards.empty() ? size_hint : "did you mean \"" + std::string(cards.front()->name) + "\"? " + size_hint};
+  const std::string card = cards.empty() ? "" : std::string(cards.front()->name);
+  return Error{.code = "gpu-unknown",
+               .what = "error.gpu-unknown",
+               .where = "--gpu",
+               .hint = cards.empty() ? "error.gpu-by-size" : "error.gpu-near",
+               .values = {{"text", std::string(text.substr(0, 80))}, {"card", card}}};
 }
 
 }  // namespace
@@ -242,12 +243,12 @@ Result<GpuMemory> resolve_gpu(std::string_view text) {
   }
   if (*size < kMiB) {
     return Error{.code = "bad-size",
-                 .what = "a card of " + format_bytes(*size) + " is too small to be meant",
+                 .what = "error.gpu-too-small-to-be-meant",
                  .where = "--gpu",
-                 .hint = "give the unit: --gpu 24GiB"};
+                 .hint = "error.gpu-too-small-to-be-meant.hint",
+                 .values = {{"bytes", format_bytes(*size)}}};
   }
-  return GpuMemory{
-      .name = format_bytes(*size) + " card", .total_bytes = *size, .source = GpuMemorySource::given, .note = ""};
+  return GpuMemory{.name = "--gpu", .total_bytes = *size, .source = GpuMemorySource::given, .note = ""};
 }
 
 std::optional<int> compute_capability(std::string_view text) {

@@ -21,7 +21,7 @@ enum class GpuMemorySource {
 };
 
 struct GpuMemory {
-  std::string name;  // "A100 80GB"; "24.00 GiB card" for a plain size
+  std::string name;  // "A100 80GB"; "--gpu" for a plain size
   int64_t total_bytes = 0;
   GpuMemorySource source = GpuMemorySource::given;
   std::string note;  // where the number is from, or empty

@@ -9,7 +9,14 @@ namespace {
 
 std::string name_of(std::string_view text) {
   const Result<GpuMemory> gpu = resolve_gpu(text);
-  return gpu ? gpu->name : gpu.error().code + ": " + gpu.error().what;
+  return gpu ? gpu->name : gpu.error().what;
+}
+
+std::string value_of(const Error& error, std::string_view name) {
+  for (const auto& [each, text] : error.values) {
+    if (each == name) return text;
+  }
+  return "none";
 }
 
 TEST(ResolveGpu, TakesUsualSpellings) {
@@ -45,22 +52,24 @@ TEST(ResolveGpu, SizesAreGiven) {
 }
 
 TEST(ResolveGpu, AmbiguousNameListsItsSizes) {
-  EXPECT_EQ(name_of("A100"), "gpu-ambiguous: \"A100\" is sold with different memory: A100 40GB or A100 80GB");
-  EXPECT_EQ(resolve_gpu("v100").error().hint, "write --gpu \"V100 16GB\", or a size: --gpu 24GiB");
+  EXPECT_EQ(name_of("A100"), "error.gpu-ambiguous");
+  EXPECT_EQ(value_of(resolve_gpu("A100").error(), "cards"), "A100 40GB / A100 80GB");
+  EXPECT_EQ(value_of(resolve_gpu("v100").error(), "card"), "V100 16GB");
 }
 
 TEST(ResolveGpu, UnknownNameSuggests) {
-  EXPECT_EQ(name_of("rtx 4900"), "gpu-unknown: no card is called \"rtx 4900\"");
-  EXPECT_EQ(resolve_gpu("rtx 4900").error().hint,
-            "did you mean \"RTX 4090\"? a size works for every card: --gpu 24GiB");
-  EXPECT_EQ(resolve_gpu("toaster").error().hint, "a size works for every card: --gpu 24GiB");
+  EXPECT_EQ(name_of("rtx 4900"), "error.gpu-unknown");
+  EXPECT_EQ(resolve_gpu("rtx 4900").error().hint, "error.gpu-near");
+  EXPECT_EQ(value_of(resolve_gpu("rtx 4900").error(), "card"), "RTX 4090");
+  EXPECT_EQ(resolve_gpu("toaster").error().hint, "error.gpu-by-size");
 }
 
 TEST(ResolveGpu, BadSizesKeepTheirErrors) {
-  EXPECT_EQ(name_of("24XB"), "bad-size: unknown unit \"XB\"; the units are B, KiB, MiB, GiB and TiB");
-  EXPECT_EQ(name_of(""), "bad-size: a size is missing");
-  EXPECT_EQ(name_of("-1GiB"), "bad-size: a size cannot be negative");
-  EXPECT_EQ(name_of("24"), "bad-size: a card of 24 B is too small to be meant");
+  EXPECT_EQ(name_of("24XB"), "error.size.unknown-unit");
+  EXPECT_EQ(value_of(resolve_gpu("24XB").error(), "unit"), "XB");
+  EXPECT_EQ(name_of(""), "error.size.missing");
+  EXPECT_EQ(name_of("-1GiB"), "error.size.negative");
+  EXPECT_EQ(name_of("24"), "error.gpu-too-small-to-be-meant");
 }
 
 TEST(ComputeCapability, OfTheNamesThatToolsPrint) {

@@ -1,6 +1,7 @@
 // Phase: what a job was doing at an instant. The one list for recordings and logs, as `why --json` prints it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -23,6 +24,11 @@ enum class Phase : uint8_t {
   next_model,     // another model is made while the first lives
   second_step,    // of a log: one step went through, so the optimizer's state is there by now
 };
+
+inline constexpr std::array<Phase, 15> kPhases = {
+    Phase::unknown,    Phase::start,    Phase::load,           Phase::data_loading, Phase::forward,
+    Phase::loss,       Phase::backward, Phase::optimizer_step, Phase::second_step,  Phase::evaluation,
+    Phase::generation, Phase::saving,   Phase::resume,         Phase::next_model,   Phase::between_steps};
 
 [[nodiscard]] constexpr std::string_view name_of(Phase phase) {
   switch (phase) {

@@ -118,17 +118,24 @@ std::vector<Token> tokenize(std::string_view conf, SettingsParser parser) {
   return tokens;
 }
 
-Error settings_error(const Reader& reader, size_t i, std::string code, std::string what, std::string hint) {
+// `what` is PyTorch's own message, `hint` ours: "error.settings.HINT".
+Error settings_error(const Reader& reader, size_t i, std::string code, std::string what, std::string_view hint,
+                     Values values = {}) {
   const size_t offset = i < reader.tokens.size() ? reader.tokens[i].offset : reader.conf.size();
+  values.emplace_back("byte", std::to_string(offset));
+  values.emplace_back("conf", std::string(reader.conf.substr(0, 200)));
   return Error{.code = std::move(code),
                .what = std::move(what),
-               .where = "byte " + std::to_string(offset) + " of \"" + std::string(reader.conf.substr(0, 200)) + "\"",
-               .hint = std::move(hint)};
+               .where = "error.settings.where",
+               .hint = "error.settings." + std::string(hint),
+               .values = std::move(values)};
 }
 
-Error bad_value(const Reader& reader, size_t i, std::string what, std::string hint) {
-  return settings_error(reader, i, "settings-bad-value", std::move(what), std::move(hint));
+Error bad_value(const Reader& reader, size_t i, std::string what, std::string_view hint, Values values = {}) {
+  return settings_error(reader, i, "settings-bad-value", std::move(what), hint, std::move(values));
 }
+
+Values of_key(std::string_view key) { return {{"key", std::string(key)}}; }
 
 void warn(Reader& reader, Caveat caveat) {
   caveat.source = CaveatSource::model;
@@ -143,27 +150,27 @@ const Key* find_key(const Reader& reader, std::string_view name) {
   return key;
 }
 
-std::string unknown_key_hint(const Reader& reader, std::string_view name) {
+// The key of the hint and its values.
+std::pair<std::string_view, Values> unknown_key_hint(const Reader& reader, std::string_view name) {
   const size_t slip = name.find_first_of("=;");
   if (slip != std::string_view::npos && find_key(reader, name.substr(0, slip)) != nullptr) {
-    return "write " + std::string(name.substr(0, slip)) + ":" + std::string(name.substr(slip + 1)) +
-           "; pairs are key:value, separated by commas";
+    return {"slip", {{"key", std::string(name.substr(0, slip))}, {"value", std::string(name.substr(slip + 1))}}};
   }
   if (name == "True" || name == "False" || name.empty() || (name[0] >= '0' && name[0] <= '9')) {
-    return "the pair before it is not closed: pairs are key:value, separated by commas";
+    return {"pair-open", {}};
   }
   std::vector<std::string_view> names;
   for (const Key& key : kKeys) {
     if (reader.is_unified() || key.in_torch_2_0) names.push_back(key.name);
   }
   const std::string_view near = did_you_mean(name, names);
-  if (!near.empty()) return "did you mean " + std::string(near) + "?";
+  if (!near.empty()) return {"near", {{"near", std::string(near)}}};
   for (const Key& key : kKeys) {
-    if (key.name == name) return std::string(name) + " exists only since torch 2.9 or later";
+    if (key.name == name) return {"key-since", of_key(name)};
   }
-  if (name == "roundup_bypass_threshold_mb") return "only torch 1.13 had this key: leave it out";
-  if (name == "expandable_segments_page_size") return "no release has this key: leave it out";
-  return "leave it out";
+  if (name == "roundup_bypass_threshold_mb") return {"key-of-1-13", {}};
+  if (name == "expandable_segments_page_size") return {"key-of-none", {}};
+  return {"leave-out", {}};
 }
 
 // checkToken of the unified parser looks and goes on; consumeToken of the old one stops.
@@ -172,12 +179,10 @@ std::optional<Error> separator(Reader& reader, size_t i, char expected) {
   if (present && reader.tokens[i].text == std::string(1, expected)) return {};
   if (!reader.is_unified()) {
     return settings_error(reader, i, "settings-syntax",
-                          std::string("Error parsing CachingAllocator settings, expected ") + expected,
-                          "pairs are key:value, separated by commas");
+                          std::string("Error parsing CachingAllocator settings, expected ") + expected, "pairs");
   }
   if (!present) {
-    return settings_error(reader, i, "settings-syntax", std::string(kOutOfBounds),
-                          "the string ends early: pairs are key:value, separated by commas");
+    return settings_error(reader, i, "settings-syntax", std::string(kOutOfBounds), "ends-early");
   }
   warn(reader, {.code = "settings-separator-ignored",
                 .values = {{"found", reader.tokens[i].text.substr(0, 40)}, {"expected", std::string(1, expected)}}});
@@ -189,7 +194,7 @@ Result<size_t> value_at(const Reader& reader, size_t i, std::string_view key) {
   if (i < reader.tokens.size()) return i;
   const std::string what =
       reader.is_unified() ? std::string(kOutOfBounds) : "Error, expecting " + std::string(key) + " value";
-  return settings_error(reader, i, "settings-syntax", what, "give " + std::string(key) + " a value, as in key:value");
+  return settings_error(reader, i, "settings-syntax", what, "give-value", of_key(key));
 }
 
 // std::stoull (unified) or std::stoi (old) as PyTorch calls them: leading digits are enough, a minus wraps around.
@@ -202,13 +207,11 @@ Result<uint64_t> to_unsigned(Reader& reader, size_t i, bool as_int) {
   uint64_t value = 0;
   const std::from_chars_result read = std::from_chars(first, last, value);
   if (read.ec == std::errc::invalid_argument) {
-    return bad_value(reader, i, name,
-                     "\"" + text + "\" is not a number; PyTorch's message for it is only \"" + name + "\"");
+    return bad_value(reader, i, name, "no-number", {{"text", text}, {"message", name}});
   }
   const uint64_t most = negative ? uint64_t{1} << 31 : (uint64_t{1} << 31) - 1;
   if (read.ec != std::errc{} || (as_int && value > most)) {
-    return bad_value(reader, i, name,
-                     "\"" + text + "\" is too large; PyTorch's message for it is only \"" + name + "\"");
+    return bad_value(reader, i, name, "too-large", {{"text", text}, {"message", name}});
   }
   if (read.ptr != last) {
     warn(reader, {.code = "settings-number-cut", .values = {{"text", text.substr(0, 40)}}});
@@ -225,7 +228,7 @@ Result<double> to_double(Reader& reader, size_t i) {
   double value = 0;
   const std::from_chars_result read = std::from_chars(first, last, value);
   if (read.ec != std::errc{}) {
-    return bad_value(reader, i, "stod", "\"" + text + "\" is not a number; PyTorch's message for it is only \"stod\"");
+    return bad_value(reader, i, "stod", "no-number", {{"text", text}, {"message", "stod"}});
   }
   if (read.ptr != last) {
     warn(reader, {.code = "settings-number-cut", .values = {{"text", text.substr(0, 40)}}});
@@ -236,15 +239,17 @@ Result<double> to_double(Reader& reader, size_t i) {
 Result<bool> to_bool(const Reader& reader, size_t i, std::string_view key) {
   const std::string_view text = i < reader.tokens.size() ? std::string_view(reader.tokens[i].text) : "";
   if (text == "True" || text == "False") return text == "True";
-  const std::string hint = "write " + std::string(key) + ":True or " + std::string(key) + ":False, spelt just so";
   if (!reader.is_unified()) {
-    return bad_value(reader, i, "Expected a single True/False argument for " + std::string(key), hint);
+    return bad_value(reader, i, "Expected a single True/False argument for " + std::string(key), "true-or-false",
+                     of_key(key));
   }
-  if (i >= reader.tokens.size()) return settings_error(reader, i, "settings-syntax", std::string(kOutOfBounds), hint);
+  if (i >= reader.tokens.size()) {
+    return settings_error(reader, i, "settings-syntax", std::string(kOutOfBounds), "true-or-false", of_key(key));
+  }
   return bad_value(reader, i,
                    "Expected 'True' or 'False' at index " + std::to_string(i) + " in ConfigTokenizer but got '" +
                        std::string(text) + "'",
-                   hint);
+                   "true-or-false", of_key(key));
 }
 
 // MiB as PyTorch keeps it, cut to what int64_t holds. The result stays below kUnlimitedBytes: a huge limit is still
@@ -260,7 +265,7 @@ Result<size_t> read_mib(Reader& reader, size_t i, std::string_view key, uint64_t
     return bad_value(reader, i,
                      "CachingAllocator option " + std::string(key) + " too small, must be " +
                          (reader.is_unified() ? ">= " : "> ") + std::to_string(minimum),
-                     "the unit is MiB: " + std::string(key) + ":128 is 128 MiB");
+                     "unit-mib", of_key(key));
   }
   target_bytes = mib_to_bytes(mib);
   return i;
@@ -271,8 +276,7 @@ Result<size_t> read_large_segment(Reader& reader, size_t i) {
   OOM_TRY(const size_t at, value_at(reader, ++i, "large_segment_size_mb"));
   OOM_TRY(const uint64_t mib, to_size(reader, at));
   if (mib <= 10) {
-    return bad_value(reader, i, "CachingAllocator option large_segment_size_mb must be > 10 MB",
-                     "requests of 1 to 10 MiB share segments of this size: more than 10");
+    return bad_value(reader, i, "CachingAllocator option large_segment_size_mb must be > 10 MB", "large-segment");
   }
   reader.settings.large_segment_size_bytes = mib_to_bytes(mib);
   return i;
@@ -282,15 +286,14 @@ Result<size_t> read_threshold(Reader& reader, size_t i) {
   if (std::optional<Error> error = separator(reader, ++i, ':')) return *error;
   OOM_TRY(const size_t at, value_at(reader, ++i, "garbage_collection_threshold"));
   OOM_TRY(const double threshold, to_double(reader, at));
-  const std::string hint = "a share of the memory limit, such as garbage_collection_threshold:0.8";
   if (!(threshold > 0 && threshold < 1.0)) {
     if (reader.is_unified()) {
-      return bad_value(reader, i, "garbage_collect_threshold is invalid, set it in (0.0, 1.0)", hint);
+      return bad_value(reader, i, "garbage_collect_threshold is invalid, set it in (0.0, 1.0)", "threshold");
     }
     return bad_value(reader, i,
                      threshold > 0 ? "garbage_collect_threshold too big, set it 0.0~1.0"
                                    : "garbage_collect_threshold too small, set it 0.0~1.0",
-                     hint);
+                     "threshold");
   }
   reader.settings.garbage_collection_threshold = threshold;
   return i;
@@ -305,14 +308,14 @@ Result<size_t> read_roundup_pair(Reader& reader, size_t i, size_t& last_index) {
     return settings_error(
         reader, i, "settings-syntax",
         reader.is_unified() ? std::string(kOutOfBounds) : "Error parsing roundup_power2_divisions value",
-        "a list is [256:1,512:2,>:4]: MiB and divisions, both powers of two");
+        "roundup-list");
   }
   OOM_TRY(const uint64_t divisions, to_size(reader, i));
   if (divisions != 0 && !std::has_single_bit(divisions)) {
     return bad_value(reader, i,
                      reader.is_unified() ? "For roundups, the divisions has to be power of 2 or 0 to disable roundup "
                                          : "For roundups, the divisons has to be power of 2 or 0 to disable roundup ",
-                     "the value after the colon is 1, 2, 4, 8, ...");
+                     "roundup-divisions");
   }
   if (divisions == 0) reader.facts.roundup_list_has_zero = true;
   const int64_t value = static_cast<int64_t>(std::min<uint64_t>(divisions, uint64_t{1} << 62));
@@ -326,8 +329,7 @@ Result<size_t> read_roundup_pair(Reader& reader, size_t i, size_t& last_index) {
   // stoull or stoul: 64 bits either way.
   OOM_TRY(const uint64_t boundary, to_unsigned(reader, boundary_at, false));
   if (!std::has_single_bit(boundary)) {
-    return bad_value(reader, boundary_at, "For roundups, the intervals have to be power of 2 ",
-                     "the value before the colon is a size in MiB: 1, 2, 4, ... 32768, or >");
+    return bad_value(reader, boundary_at, "For roundups, the intervals have to be power of 2 ", "roundup-boundary");
   }
   const size_t index = std::min<size_t>(static_cast<size_t>(std::bit_width(boundary)) - 1, table.size() - 1);
   if (!reader.facts.roundup_first_seen)
@@ -347,7 +349,7 @@ Result<size_t> read_roundup(Reader& reader, size_t i) {
       return bad_value(reader, i,
                        reader.is_unified() ? "For roundups, the divisions has to be power of 2 "
                                            : "For roundups, the divisons has to be power of 2 ",
-                       "roundup_power2_divisions:4 or another power of two");
+                       "roundup-value");
     }
     reader.settings.roundup_power2_divisions.fill(
         static_cast<int64_t>(std::min<uint64_t>(divisions, uint64_t{1} << 62)));
@@ -360,7 +362,7 @@ Result<size_t> read_roundup(Reader& reader, size_t i) {
     i = pair_end;
     if (i + 1 >= reader.tokens.size()) {
       // The old parser reads past its vector here, which is undefined; both mean the bracket is missing.
-      return settings_error(reader, i + 1, "settings-syntax", std::string(kOutOfBounds), "close the list with ]");
+      return settings_error(reader, i + 1, "settings-syntax", std::string(kOutOfBounds), "close-list");
     }
     if (reader.tokens[i + 1].text != "]") {
       if (std::optional<Error> error = separator(reader, ++i, ',')) return *error;
@@ -368,8 +370,7 @@ Result<size_t> read_roundup(Reader& reader, size_t i) {
   }
   if (i >= reader.tokens.size() && reader.is_unified()) {
     return settings_error(reader, i, "settings-syntax",
-                          "Expected closing bracket ']' in ConfigTokenizer but reached end of config",
-                          "close the list with ]");
+                          "Expected closing bracket ']' in ConfigTokenizer but reached end of config", "close-list");
   }
   return i;
 }
@@ -384,13 +385,11 @@ Result<size_t> read_backend(Reader& reader, size_t i) {
   if (std::optional<Error> error = separator(reader, ++i, ':')) return *error;
   if (++i >= reader.tokens.size()) {
     return settings_error(reader, i, "settings-syntax",
-                          reader.is_unified() ? std::string(kOutOfBounds) : "Error parsing backend value",
-                          "backend:native or backend:cudaMallocAsync");
+                          reader.is_unified() ? std::string(kOutOfBounds) : "Error parsing backend value", "backend");
   }
   const std::string& name = reader.tokens[i].text;
   if (name != "native" && name != "cudaMallocAsync") {
-    return bad_value(reader, i, "Unknown allocator backend, options are native and cudaMallocAsync",
-                     "backend:native or backend:cudaMallocAsync");
+    return bad_value(reader, i, "Unknown allocator backend, options are native and cudaMallocAsync", "backend");
   }
   reader.settings.backend = name;
   return i;
@@ -401,8 +400,7 @@ Result<size_t> read_fraction(Reader& reader, size_t i) {
   OOM_TRY(const size_t at, value_at(reader, ++i, "per_process_memory_fraction"));
   OOM_TRY(const double fraction, to_double(reader, at));
   if (!(fraction >= 0.0 && fraction <= 1.0)) {
-    return bad_value(reader, i, "per_process_memory_fraction is invalid, set it in [0.0, 1.0]",
-                     "a share of the card, such as per_process_memory_fraction:0.5");
+    return bad_value(reader, i, "per_process_memory_fraction is invalid, set it in [0.0, 1.0]", "fraction");
   }
   reader.settings.per_process_memory_fraction = fraction;
   return i;
@@ -415,11 +413,11 @@ Result<size_t> read_register_threads(Reader& reader, size_t i) {
   const std::string got = reader.is_unified() ? ", got " + std::to_string(threads) : "";
   if (!std::has_single_bit(threads)) {
     return bad_value(reader, i, "Number of register threads has to be power of 2" + (got.empty() ? " " : got),
-                     "1, 2, 4, ... 128");
+                     "register-threads");
   }
   if (threads > 128) {
     return bad_value(reader, i, "Number of register threads should be less than or equal to 128" + got,
-                     "1, 2, 4, ... 128");
+                     "register-threads");
   }
   reader.settings.pinned_num_register_threads = static_cast<int64_t>(threads);
   return i;
@@ -432,8 +430,7 @@ Result<size_t> read_pinned_mib(Reader& reader, size_t i, KeyId id, std::string_v
   OOM_TRY(const uint64_t mib, to_size(reader, at));
   if (id != KeyId::pinned_reserve_segment_size_mb) return i;
   if (mib == 0) {
-    return bad_value(reader, i, "Pinned reserve segment size has to be greater than 0",
-                     "a size in MiB, or leave it out");
+    return bad_value(reader, i, "Pinned reserve segment size has to be greater than 0", "size-in-mib");
   }
   reader.settings.pinned_reserve_segment_size_mb = static_cast<int64_t>(std::min<uint64_t>(mib, kMostMib));
   return i;
@@ -448,8 +445,7 @@ Result<size_t> skip_value(Reader& reader, size_t i) {
   }
   if (i < reader.tokens.size()) return i;
   return settings_error(reader, i, "settings-syntax",
-                        "Expected closing bracket ']' in ConfigTokenizer but reached end of config",
-                        "close the list with ]");
+                        "Expected closing bracket ']' in ConfigTokenizer but reached end of config", "close-list");
 }
 
 // Reads the value of `key` at token i; returns the index of the value's last token.
@@ -506,7 +502,8 @@ std::optional<Error> run_pass(Reader& reader, Pass pass) {
                                : pass == Pass::unified_common
                                    ? "Unrecognized key '" + name + "' in Accelerator allocator config."
                                    : "Unrecognized key '" + name + "' in CUDA allocator config.";
-      return settings_error(reader, i, "settings-unknown-key", what, unknown_key_hint(reader, name));
+      const std::pair<std::string_view, Values> hint = unknown_key_hint(reader, name);
+      return settings_error(reader, i, "settings-unknown-key", what, hint.first, hint.second);
     }
     const bool is_mine = pass == Pass::torch_2_0 || key->is_common == (pass == Pass::unified_common);
     if (is_mine) note_key(reader, *key);
@@ -529,10 +526,8 @@ Result<ParsedSettings> parse_allocator_settings(std::string_view conf, SettingsP
   reader.conf = conf;
   reader.parser = parser;
   if (conf.size() > kLongestConf) {
-    return settings_error(
-        reader, 0, "settings-too-long",
-        "the settings string has " + format_count(static_cast<int64_t>(conf.size())) + " bytes; the limit is 65,536",
-        "pass the value of PYTORCH_ALLOC_CONF");
+    return settings_error(reader, 0, "settings-too-long", "error.settings.too-long", "pass-value",
+                          {{"bytes", format_count(static_cast<int64_t>(conf.size()))}});
   }
   reader.tokens = tokenize(conf, parser);
   if (reader.is_unified()) {

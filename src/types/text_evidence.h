@@ -147,17 +147,22 @@ struct Surroundings {
   std::optional<int> prefetch_factor;
   std::optional<int> batch_size;  // samples
   std::optional<bool> pin_memory;
-  std::string framework;  // as remedies name it: lightning, transformers, accelerate, deepspeed
+  std::optional<int> ranks_on_host;
+  std::optional<double> batch_bytes;  // of a batch as the loader hands it out
+  std::string framework;              // as remedies name it: lightning, transformers, accelerate, deepspeed
   bool is_windows = false;
   bool is_wsl = false;
   bool is_notebook = false;
   bool is_container = false;
   bool is_slurm = false;
+  bool is_rocm = false;
   bool expandable_segments = false;
 };
 
 struct TextEvidence {
-  std::string name;  // of the file, for people
+  std::string name;         // of the file, for people
+  std::optional<int> rank;  // as its path tells, rank0/train.log, and the node
+  std::optional<int> node;
   std::vector<TextMessage> messages;
   std::map<std::string, int64_t, std::less<>> seen;  // messages of each template, also those beyond the ones kept
   std::vector<MemorySummary> summaries;

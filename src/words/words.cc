@@ -88,6 +88,23 @@ std::string say(std::string_view key, Language language) {
   return say(Phrase{.key = std::string(key), .values = {}}, language);
 }
 
+std::string say(std::string_view key, const Values& values, Language language) {
+  Phrase phrase{.key = std::string(key)};
+  for (const auto& [name, text] : values) phrase.values.push_back({.name = name, .text = text, .phrases = {}});
+  const std::vector<PhraseValue> plain = phrase.values;
+  for (PhraseValue& value : phrase.values) {
+    const bool is_sentence = value.text.find('.') != std::string::npos && word(value.text, language).has_value();
+    if (is_sentence) value.phrases = {Phrase{.key = value.text, .values = plain}};
+  }
+  return say(phrase, language);
+}
+
+SaidError say(const Error& error, Language language) {
+  return {.what = say(error.what, error.values, language),
+          .where = say(error.where, error.values, language),
+          .hint = say(error.hint, error.values, language)};
+}
+
 std::vector<std::string> word_keys(Language language) {
   std::vector<std::string> keys;
   for (const auto& [key, text] : catalogue_of(language)) keys.push_back(key);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "types/phrase.h"
 
 namespace oomscope {
@@ -23,6 +24,17 @@ enum class Language : uint8_t { english, chinese };
 // crash. An empty value is said as "NAME.none", where there is such an entry.
 [[nodiscard]] std::string say(const Phrase& phrase, Language language);
 [[nodiscard]] std::string say(std::string_view key, Language language);
+
+// The same with plain values, as caveats and errors have them. A value that is itself a key is said, with them all.
+[[nodiscard]] std::string say(std::string_view key, const Values& values, Language language);
+
+// An error's three texts.
+struct SaidError {
+  std::string what;
+  std::string where;
+  std::string hint;
+};
+[[nodiscard]] SaidError say(const Error& error, Language language);
 
 // All keys of a language, sorted, and an entry's raw text.
 [[nodiscard]] std::vector<std::string> word_keys(Language language);

@@ -66,6 +66,19 @@ TEST(Words, ChineseEntriesAreChinese) {
   }
 }
 
+TEST(Words, AnErrorIsSaidWithItsValues) {
+  const Error error{.code = "snapshot-damaged",
+                    .what = "error.snapshot-damaged",
+                    .where = "error.at-byte",
+                    .hint = "oomscope verify a.pickle",
+                    .values = {{"damage", "error.pickle.ends-in-text"}, {"length", "5"}, {"file", "a"}, {"byte", "7"}}};
+  const SaidError said = say(error, Language::english);
+  EXPECT_EQ(said.what, "the file ends inside a text of 5 bytes, before any segment or event");
+  EXPECT_EQ(said.where, "a, byte 7");
+  EXPECT_EQ(said.hint, "oomscope verify a.pickle");
+  EXPECT_NE(say(error, Language::chinese).what.find("5 字节"), std::string::npos);
+}
+
 TEST(Words, AMissingKeyOrValueStaysVisible) {
   EXPECT_EQ(say("no.such.key", Language::english), "no.such.key");
   EXPECT_EQ(say(Phrase{}, Language::chinese), "");

@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!diagnosis.has_value()) continue;
     const RunFacts facts = find_run_facts(*snapshot, *diagnosis);
     std::vector<Finding> findings = find_findings(CaseFacts{.run = &facts, .text = nullptr});
-    try_first_change(findings, *diagnosis);
+    try_changes(findings, facts);
     (void)why_payload(*diagnosis, Changes{}, findings, "fuzz")
         .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     const RecordingView view = view_recording(*snapshot, *diagnosis, facts);

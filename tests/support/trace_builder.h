@@ -64,17 +64,28 @@ class SnapshotBuilder {
     uint64_t line;
     std::string_view name;
   };
+  // Equal stacks are one, as the reader has them.
   SnapshotBuilder& python(const std::vector<PythonFrame>& frames) {
+    StackTable& stacks = snapshot_.stacks;
+    std::vector<uint32_t> ids;
     for (const PythonFrame& frame : frames) {
       const Frame made{.name = snapshot_.strings.intern(frame.name),
                        .filename = snapshot_.strings.intern(frame.file),
                        .line = frame.line};
-      const auto found = std::find(snapshot_.stacks.frames.begin(), snapshot_.stacks.frames.end(), made);
-      snapshot_.stacks.frame_ids.push_back(static_cast<uint32_t>(found - snapshot_.stacks.frames.begin()));
-      if (found == snapshot_.stacks.frames.end()) snapshot_.stacks.frames.push_back(made);
+      const auto found = std::find(stacks.frames.begin(), stacks.frames.end(), made);
+      ids.push_back(static_cast<uint32_t>(found - stacks.frames.begin()));
+      if (found == stacks.frames.end()) stacks.frames.push_back(made);
     }
-    snapshot_.stacks.starts.push_back(static_cast<uint32_t>(snapshot_.stacks.frame_ids.size()));
-    stack_ = StackId{static_cast<uint32_t>(snapshot_.stacks.size() - 1)};
+    for (size_t stack = 1; stack < stacks.size(); ++stack) {
+      const auto begin = stacks.frame_ids.begin() + stacks.starts[stack];
+      const auto end = stacks.frame_ids.begin() + stacks.starts[stack + 1];
+      if (!std::equal(begin, end, ids.begin(), ids.end())) continue;
+      stack_ = StackId{static_cast<uint32_t>(stack)};
+      return *this;
+    }
+    stacks.frame_ids.insert(stacks.frame_ids.end(), ids.begin(), ids.end());
+    stacks.starts.push_back(static_cast<uint32_t>(stacks.frame_ids.size()));
+    stack_ = StackId{static_cast<uint32_t>(stacks.size() - 1)};
     return *this;
   }
   SnapshotBuilder& called_from_nowhere() {

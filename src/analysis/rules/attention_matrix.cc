@@ -17,6 +17,8 @@ constexpr double kMuchLarger = 3.0;  // where no function says attention
 
 struct Scores {
   int64_t live_bytes = 0;  // and the request, if it is for one
+  bool asked_for = false;  // the request is for one
+  std::vector<uint32_t> ids;
   int64_t blocks = 0;
   int64_t size = 0;
   bool named = false;
@@ -39,7 +41,9 @@ class ScoreFinder {
       if (id != kNoAllocation && run_.categories[id].category == Category::workspace) continue;
       const bool is_request = action == Action::oom;
       const bool live = is_request || (id != kNoAllocation && is_live(run_.timeline().allocations[id]));
-      look_at(run_.trace().stack[i], run_.trace().size[i], live);
+      if (!look_at(run_.trace().stack[i], run_.trace().size[i], live)) continue;
+      if (is_request) scores_.asked_for = true;
+      if (!is_request && id != kNoAllocation) scores_.ids.push_back(id);
     }
     return unnamed_blocks_ >= 2 || scores_.named ? scores_ : Scores{};
   }
@@ -49,32 +53,34 @@ class ScoreFinder {
     return allocation.free_requested == kNoEvent || allocation.free_requested > run_.instant().event;
   }
 
-  void look_at(StackId stack, int64_t size, bool live) {
+  // Is it one of the matrices?
+  bool look_at(StackId stack, int64_t size, bool live) {
     const StackTraits& traits = run_.structure.traits(stack);
     // Scores are made of projections; behind a convolution, sizes grow by channels and pixels.
     if (traits.has(Trait::convolution)) projections_ = {};
     if (traits.has(Trait::linear)) {
       projections_[next_++ % projections_.size()] = size;
-      return;
+      return false;
     }
     const int64_t largest = *std::max_element(projections_.begin(), projections_.end());
     constexpr int64_t kTooSmall = 1 << 20;
-    if (largest == 0 || size < kTooSmall || traits.has(Trait::loss) || traits.has(Trait::convolution)) return;
+    if (largest == 0 || size < kTooSmall || traits.has(Trait::loss) || traits.has(Trait::convolution)) return false;
     const bool named = traits.attention != 0 || traits.has(Trait::softmax);
     const double limit = static_cast<double>(largest) * (named ? kLarger : kMuchLarger);
-    if (static_cast<double>(size) <= limit) return;
+    if (static_cast<double>(size) <= limit) return false;
     if (!named) {
       unnamed_blocks_ = size == last_unnamed_ ? unnamed_blocks_ + 1 : 1;
       last_unnamed_ = size;
     }
     scores_.named = scores_.named || named;
-    if (!live) return;
+    if (!live) return true;
     scores_.live_bytes += size;
     scores_.blocks += 1;
     if (size > scores_.size) {
       scores_.size = size;
       scores_.stack = stack;
     }
+    return true;
   }
 
   const RunFacts& run_;
@@ -112,6 +118,8 @@ std::vector<Finding> find_attention_matrix(const CaseFacts& facts) {
   if (!scores.named) finding.surer = surer("try-another-length");
   add_site(finding, run, "attention-blocks", scores.stack, scores.live_bytes, scores.blocks);
   add_changes(finding, run, scores.live_bytes);
+  for (uint32_t id : scores.ids) finding.edits.push_back(RequestEdit{.allocation = id, .free_at = 0});
+  finding.drops_request = scores.asked_for;
   return {finding};
 }
 

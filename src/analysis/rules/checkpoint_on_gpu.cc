@@ -26,14 +26,14 @@ std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
   int64_t bytes = 0;
   int64_t blocks = 0;
   StackId stack = StackId::none;
-  std::vector<EarlierFree> never;  // had it been read to the CPU
+  std::vector<RequestEdit> never;  // had it been read to the CPU
   for (uint32_t id : run.live_at_peak) {
     if (run.traits(id).role != StackRole::file_load) continue;
     const Allocation& allocation = run.timeline().allocations[id];
     bytes += allocation.requested;
     blocks += 1;
     stack = allocation.stack;
-    never.push_back(EarlierFree{.allocation = id, .event = 0});
+    never.push_back(RequestEdit{.allocation = id, .free_at = 0});
   }
   const bool reading = run.failed() && run.structure.traits(run.instant().stack).role == StackRole::file_load;
   if (reading) stack = run.instant().stack;
@@ -51,7 +51,7 @@ std::vector<Finding> find_checkpoint_on_gpu(const CaseFacts& facts) {
   finding.drops_request = reading;
   if (reading) finding.instant.phase = Phase::resume;
   add_changes(finding, run, bytes);
-  finding.frees = std::move(never);
+  finding.edits = std::move(never);
   return {finding};
 }
 

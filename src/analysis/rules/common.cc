@@ -101,18 +101,42 @@ void add_changes(Finding& finding, const RunFacts& facts, std::optional<int64_t>
   }
 }
 
+namespace {
+
+// The instant of a growth is where what is kept was made, by the last pass that left something.
+void place_at_birth(Finding& finding, const RunFacts& facts, const Growth& growth) {
+  const Pass& pass = facts.structure.passes[growth.last_pass];
+  const Allocation* largest = nullptr;
+  for (uint32_t id : facts.left_of(pass.begin, pass.forward_end)) {
+    const Allocation& allocation = facts.timeline().allocations[id];
+    if (largest == nullptr || allocation.requested > largest->requested) largest = &allocation;
+  }
+  if (largest == nullptr) return;
+  const Span& span = facts.structure.span_at(largest->begin);
+  if (span.phase == finding.instant.phase) return;
+  if (facts.failed()) finding.failed_in = finding.instant;
+  finding.instant.failed = false;
+  finding.instant.phase = span.phase;
+  finding.instant.event = largest->begin;
+  if (finding.instant.step) finding.instant.step = span.step;
+}
+
+}  // namespace
+
 GrowthFinding growth_finding(const RunFacts& facts, const Growth& growth, std::string_view id) {
   const int64_t each = growth.bytes / growth.passes;
   const Pass& first = facts.structure.passes[growth.first_pass];
-  const std::string site = call_site(facts, growth.call);
+  const bool outside = growth.site != StackId::none;
+  const std::string site = outside ? site_of(facts, growth.site) : call_site(facts, growth.call);
   Finding finding = finding_of(facts, id);
   finding.bytes = growth.bytes;
-  finding.claim = claim_of(finding)
+  finding.claim = Phrase{.key = "cause." + finding.id + (outside ? ".claim-outside" : ".claim")}
                       .with("passes", format_count(growth.passes))
                       .with("bytes", format_bytes(growth.bytes))
                       .with("each", format_bytes(each))
                       .with("site", site);
   finding.surer = surer("list-the-names");
+  place_at_birth(finding, facts, growth);
   add_evidence(finding,
                Phrase{.key = "cause.evidence.pass-leaves"}
                    .with("each", format_bytes(each))
@@ -126,12 +150,15 @@ GrowthFinding growth_finding(const RunFacts& facts, const Growth& growth, std::s
 void free_after_pass(Finding& finding, const RunFacts& facts, const Growth& growth) {
   const std::vector<Pass>& passes = facts.structure.passes;
   for (uint32_t id : facts.left) {
+    if (growth.site != StackId::none && facts.timeline().allocations[id].stack != growth.site) continue;
     const uint32_t pass = facts.pass_at(facts.timeline().allocations[id].begin);
-    if (pass == kNoPass || passes[pass].caller != growth.caller || pass >= growth.last_pass + 1) continue;
+    if (pass == kNoPass || (growth.site == StackId::none && passes[pass].caller != growth.caller) ||
+        pass >= growth.last_pass + 1)
+      continue;
     // What the program made of the results may be what the next pass works on.
     const uint32_t until = pass + (facts.traits(id).has(Trait::module_call) ? 1 : 2);
     if (until >= passes.size()) continue;
-    finding.frees.push_back(EarlierFree{.allocation = id, .event = passes[until].begin});
+    finding.edits.push_back(RequestEdit{.allocation = id, .free_at = passes[until].begin});
   }
 }
 

@@ -114,7 +114,7 @@ std::vector<Finding> find_copy_of_weights(const CaseFacts& facts) {
     const Allocation& allocation = run.timeline().allocations[id];
     if (allocation.begin == kNoEvent || allocation.begin < from) continue;
     const bool copied = is_copy_frame(run.traits(id)) || clones.is_clone(allocation.stack);
-    if (copied) finding.frees.push_back(EarlierFree{.allocation = id, .event = 0});
+    if (copied) finding.edits.push_back(RequestEdit{.allocation = id, .free_at = 0});
   }
   return {finding};
 }

@@ -36,7 +36,7 @@ std::vector<Finding> find_exception_holds_tensors(const CaseFacts& facts) {
   add_changes(finding, run, held);
   for (const SurvivedFailure& failure : run.survived) {
     for (uint32_t id : run.left_by(failure)) {
-      finding.frees.push_back(EarlierFree{.allocation = id, .event = failure.event + 1});
+      finding.edits.push_back(RequestEdit{.allocation = id, .free_at = failure.event + 1});
     }
   }
   return {finding};

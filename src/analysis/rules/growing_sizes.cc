@@ -67,6 +67,11 @@ std::vector<Finding> find_growing_sizes(const CaseFacts& facts) {
   finding.because = because("sizes-rise");
   add_site(finding, run, "growing", stack, best->rise_bytes, best->requests);
   add_changes(finding, run, unused);
+  for (uint32_t id = 0; id < run.timeline().allocations.size(); ++id) {
+    const Allocation& allocation = run.timeline().allocations[id];
+    if (allocation.stack != stack || allocation.begin == kNoEvent || allocation.requested > best->last) continue;
+    finding.edits.push_back(RequestEdit{.allocation = id, .size = best->last});
+  }
   return {finding};
 }
 

@@ -25,6 +25,7 @@ std::vector<Finding> find(const CaseFacts& facts, bool is_block) {
   const bool in_attention = std::find(list.begin(), list.end(), "fused-attention") != list.end();
   add_changes(text, {"smaller-batch"}, finding);
   if (in_attention) add_changes(text, {"fused-attention"}, finding);
+  if (is_block) return {finding};  // more memory would not help
   add_changes(text, {"smaller-model"}, finding);
   if (is_mps) add_changes(text, {"mps-watermark"}, finding);
   add_changes(text, {"smaller-input", "larger-gpu"}, finding);

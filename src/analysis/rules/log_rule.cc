@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "base/bytes_text.h"
+#include "remedies/causes.h"
 #include "remedies/remedy.h"
 #include "types/gpu_names.h"
 
@@ -27,29 +30,6 @@ std::string oldest_release(std::string_view vintage) {
   return std::string(vintage.substr(0, end));
 }
 
-// Not among them: to empty the cache. A request that fails has had that done already, so it helps others alone.
-std::vector<std::string_view> base_remedies(Phase phase) {
-  switch (phase) {
-    case Phase::optimizer_step: return {"lighter-optimizer", "fused-optimizer", "sharding", "offload", "smaller-batch"};
-    case Phase::second_step: return {"smaller-batch", "lighter-optimizer", "sharding", "offload", "checkpointing"};
-    case Phase::evaluation: return {"no-grad", "smaller-batch", "results-to-cpu"};
-    case Phase::saving: return {"sharded-saving", "copy-on-cpu"};
-    case Phase::resume: return {"load-on-cpu", "delete-references"};
-    case Phase::next_model: return {"delete-references", "clear-traceback"};
-    case Phase::load: return {"quantised-loading", "model-parallel", "other-gpu", "load-on-cpu"};
-    case Phase::generation: return {"smaller-kv-cache", "smaller-batch", "quantised-loading"};
-    case Phase::loss: return {"chunked-loss", "smaller-batch", "mixed-precision", "checkpointing"};
-    case Phase::start: return {"free-other-processes", "other-gpu", "share-card"};
-    case Phase::between_steps: return {"detach", "copy-on-cpu", "smaller-batch"};
-    case Phase::unknown:
-    case Phase::data_loading:
-    case Phase::forward:
-    case Phase::backward:
-      return {"smaller-batch", "smaller-input", "mixed-precision", "checkpointing", "gradient-accumulation"};
-  }
-  return {"smaller-batch"};
-}
-
 // Of the card that failed where the log lists it, else the least of all that it names: what works there works anywhere.
 std::optional<int> compute_capability_of(const TextFacts& facts) {
   if (const std::optional<int> given = compute_capability(facts.around.gpu_name)) return given;
@@ -60,6 +40,29 @@ std::optional<int> compute_capability_of(const TextFacts& facts) {
     if (each && (!least || *each < *least)) least = each;
   }
   return least;
+}
+
+// A batch has at least what a worker could not put into shared memory, could not collate or could not pin; else it is
+// as large as the log prints it.
+std::optional<int64_t> host_batch(const TextFacts& facts) {
+  const bool is_host = facts.kind == Kind::host_alloc_failed || facts.kind == Kind::dataloader_worker_killed;
+  const bool is_batch =
+      facts.kind == Kind::shm_exhausted ||
+      (is_host && (facts.phase == Phase::data_loading || frames_name(facts, {"collate", "pin_memory"})));
+  if (is_batch && facts.card.tried) return facts.card.tried;
+  return whole_bytes(facts.around.batch_bytes);
+}
+
+// As the launcher's arguments say, else as many as the logs of one node show.
+std::optional<int> ranks_on_host(const TextFacts& facts) {
+  if (facts.around.ranks_on_host) return facts.around.ranks_on_host;
+  std::map<std::optional<int>, std::set<int>> ranks_of_node;
+  for (const RankFailure& each : facts.ranks) {
+    if (each.rank) ranks_of_node[each.node].insert(*each.rank);
+  }
+  size_t most = 0;
+  for (const auto& [node, ranks] : ranks_of_node) most = std::max(most, ranks.size());
+  return most < 2 ? std::nullopt : std::optional<int>(static_cast<int>(most));
 }
 
 std::string size_text(double bytes) { return format_bytes(static_cast<int64_t>(bytes)); }
@@ -196,13 +199,13 @@ Circumstances circumstances_of(const TextFacts& facts) {
   known.prefetch_factor = facts.around.prefetch_factor;
   known.batch_size = facts.around.batch_size;
   known.pin_memory = facts.around.pin_memory;
-  // What a worker could not put into shared memory is a tensor of a batch: the batch has at least so much.
-  if (facts.kind == Kind::shm_exhausted) known.figures.host_batch = facts.card.tried;
+  known.ranks_on_host = ranks_on_host(facts);
+  known.figures.host_batch = host_batch(facts);
   known.is_notebook = facts.around.is_notebook;
   known.is_container = facts.around.is_container;
   known.is_slurm = facts.around.is_slurm;
   known.is_evicted = facts.failure != nullptr && facts.failure->id == "pod.evicted";
-  known.is_rocm = (facts.failure != nullptr && facts.failure->backend == "HIP") ||
+  known.is_rocm = facts.around.is_rocm || (facts.failure != nullptr && facts.failure->backend == "HIP") ||
                   known.torch_version.find("rocm") != std::string::npos;
   if (facts.failure != nullptr && facts.failure->id.starts_with("vllm.")) known.framework = "vllm";
   known.is_windows = facts.around.is_windows || facts.kind == Kind::windows_commit_limit;
@@ -223,7 +226,8 @@ void add_changes(const TextFacts& facts, std::initializer_list<std::string_view>
 }
 
 std::vector<std::string_view> remedies_of_phase(const TextFacts& facts) {
-  std::vector<std::string_view> list = base_remedies(facts.phase);
+  const Ids of_phase = remedies_of_phase(facts.phase);
+  std::vector<std::string_view> list(of_phase.begin(), of_phase.end());
   const bool in_attention = frames_name(facts, {"scaled_dot_product_attention", "attention", "attn", "softmax"});
   if (in_attention) list.insert(list.begin() + std::min<size_t>(1, list.size()), "fused-attention");
   if (frames_name(facts, {"cross_entropy", "lm_head"}) && facts.phase != Phase::loss)

@@ -61,6 +61,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
     return head.size > 0 && (size / 512 == head.size / 512 || size / 512 == head.size * 2 / 512);
   };
   int64_t bytes = run.bytes_at(Category::logits);
+  std::vector<uint32_t> copies;  // live, where no category says so
   if (bytes == 0) {
     // The loss is near: it asks itself, or for what it computes in, the head's output in fp32.
     const StackTraits& asking = run.structure.traits(run.instant().stack);
@@ -68,7 +69,9 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
     const bool loss_near = asking.has(Trait::loss) || asking.has(Trait::softmax) || upcasts;
     if (!head.is_over_vocabulary() || !loss_near || !is_copy(request)) return {};
     for (uint32_t id : run.live) {
-      if (is_copy(run.timeline().allocations[id].requested)) bytes += run.timeline().allocations[id].requested;
+      if (!is_copy(run.timeline().allocations[id].requested)) continue;
+      bytes += run.timeline().allocations[id].requested;
+      copies.push_back(id);
     }
   }
   const int64_t held = bytes;
@@ -87,6 +90,7 @@ std::vector<Finding> find_logits(const CaseFacts& facts) {
   if (run.phase != Phase::backward) finding.instant.phase = Phase::loss;
   if (head.size > 0) add_site(finding, run, "head", head.stack, head.size, 1);
   add_changes(finding, run, bytes);
+  for (uint32_t id : copies) finding.edits.push_back(RequestEdit{.allocation = id, .free_at = 0});
   return {finding};
 }
 

@@ -28,9 +28,13 @@ bool is_larger_pass(const RunFacts& run) {
 }
 
 // The most that was live before the first optimizer step: what a step needs beside the state.
-int64_t most_before_first_step(const RunFacts& run) {
+struct Most {
+  int64_t bytes = 0;
+  uint32_t event = 0;
+};
+Most most_before_first_step(const RunFacts& run) {
   int64_t live = 0;
-  int64_t most = 0;
+  Most most;
   for (const Allocation& allocation : run.timeline().allocations)
     live += allocation.begin == kNoEvent ? allocation.requested : 0;
   for (const Span& span : run.structure.spans) {
@@ -39,7 +43,7 @@ int64_t most_before_first_step(const RunFacts& run) {
       const Action action = run.trace().action[next];
       if (action == Action::alloc) live += run.trace().size[next];
       if (action == Action::free_requested) live -= run.trace().size[next];
-      most = std::max(most, live);
+      if (live > most.bytes) most = Most{.bytes = live, .event = next};
     }
   }
   return most;
@@ -49,7 +53,7 @@ int64_t most_before_first_step(const RunFacts& run) {
 // state, and that is more than there is.
 bool is_hopeless(const RunFacts& run, int64_t state) {
   return run.diagnosis->kind == Kind::gpu_oom_fragmentation &&
-         most_before_first_step(run) + state > run.diagnosis->capacity.high_bytes;
+         most_before_first_step(run).bytes + state > run.diagnosis->capacity.high_bytes;
 }
 
 StackId stack_of_state(const RunFacts& run) {
@@ -88,6 +92,13 @@ std::vector<Finding> find_optimizer_state(const CaseFacts& facts) {
   finding.because = because(in_first_step ? "state-in-first-step"
                             : larger      ? "first-pass-beside-state"
                                           : "every-step-needs-state");
+  if (behind_first_step) {
+    // The request failed on the way to where a step needs most, as the first has shown.
+    finding.failed_in = finding.instant;
+    finding.instant.failed = false;
+    finding.instant.event = std::nullopt;
+    finding.instant.phase = run.structure.span_at(most_before_first_step(run).event).phase;
+  }
   add_site(finding, run, "state", stack_of_state(run), state, 0);
   // A fused step needs no lists of its own; it needs the state all the same.
   if (in_first_step && !asks_for_state) add_changes(finding, run, std::nullopt, {"fused-optimizer"});

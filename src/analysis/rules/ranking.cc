@@ -9,14 +9,12 @@
 namespace oomscope {
 namespace {
 
-// What another finding explains is no finding of its own: a kept graph is kept without a backward too, and attention
-// over more tokens makes the first requests of a pass larger.
+// What another finding explains is no finding of its own: a kept graph is kept without a backward too.
 struct Symptom {
   std::string_view id;
   std::string_view cause;
 };
-constexpr std::array<Symptom, 2> kSymptoms = {
-    {{"grad-in-evaluation", "graph-kept"}, {"larger-batch", "attention-matrix"}}};
+constexpr std::array kSymptoms = {Symptom{"grad-in-evaluation", "graph-kept"}};
 
 bool is_explained(const Finding& finding, const std::vector<Finding>& findings) {
   return std::any_of(kSymptoms.begin(), kSymptoms.end(), [&](const Symptom& symptom) {
@@ -39,8 +37,9 @@ std::vector<Finding> find_findings(const CaseFacts& facts) {
       findings.push_back(std::move(finding));
     }
   }
-  // Nothing explains a failure by holding nothing.
-  std::erase_if(findings, [](const Finding& finding) { return finding.instant.failed && finding.bytes == 0; });
+  // Of a recording, nothing explains a failure by holding nothing; a log may print "0GB" for what it tried.
+  if (facts.run != nullptr)
+    std::erase_if(findings, [](const Finding& finding) { return finding.instant.failed && finding.bytes == 0; });
   const std::vector<Finding> all = findings;
   std::erase_if(findings, [&](const Finding& finding) { return is_explained(finding, all); });
   for (Finding& finding : findings) {

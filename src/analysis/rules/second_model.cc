@@ -41,7 +41,7 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
   int64_t older_weights = 0;
   int64_t replaced_weights = 0;  // were there when the newer was begun, and are gone
   StackId stack = run.instant().stack;
-  std::vector<EarlierFree> frees;
+  std::vector<RequestEdit> frees;
   for (uint32_t id : run.live) {
     const Allocation& allocation = run.timeline().allocations[id];
     const Category category = run.categories[id].category;
@@ -54,7 +54,7 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
     if (category == Category::parameter) older_weights += allocation.requested;
     if (category == Category::parameter || category == Category::gradient || category == Category::optimizer_state) {
       older += allocation.requested;
-      frees.push_back(EarlierFree{.allocation = id, .event = newest.begin});
+      frees.push_back(RequestEdit{.allocation = id, .free_at = newest.begin});
     }
   }
   for (uint32_t id = 0; id < run.categories.size(); ++id) {
@@ -85,7 +85,7 @@ std::vector<Finding> find_second_model(const CaseFacts& facts) {
                newest.begin, newer, site_of(run, stack));
   finding.instant.phase = Phase::next_model;
   add_changes(finding, run, older);
-  finding.frees = std::move(frees);
+  finding.edits = std::move(frees);
   return {finding};
 }
 

@@ -45,6 +45,12 @@ std::vector<Finding> find_small_blocks_pin_segments(const CaseFacts& facts) {
   finding.because = because("replayed-segments");
   add_site(finding, run, "pinning", stack, live, most);
   add_changes(finding, run, free);
+  // In one buffer: the first is as large as all, the others are not asked for.
+  for (uint32_t id : run.diagnosis->pinning) {
+    const bool is_first = finding.edits.empty();
+    finding.edits.push_back(is_first ? RequestEdit{.allocation = id, .size = live}
+                                     : RequestEdit{.allocation = id, .free_at = 0});
+  }
   return {finding};
 }
 

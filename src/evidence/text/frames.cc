@@ -1,12 +1,10 @@
 #include "evidence/text/frames.h"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 
-#include "types/gpu_names.h"
+#include "evidence/text/patterns.h"
 
 namespace oomscope {
 namespace {
@@ -14,13 +12,6 @@ namespace {
 constexpr size_t kLongestCode = 200;
 constexpr size_t kLongestLine = 2000;
 constexpr size_t kMostProgress = 12;
-
-re2::RE2::Options bytes_options() {
-  re2::RE2::Options options;
-  options.set_encoding(re2::RE2::Options::EncodingLatin1);
-  options.set_log_errors(false);
-  return options;
-}
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -44,7 +35,7 @@ bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
   static const re2::RE2 ipython(R"(^File (\S{1,400}?):(\d+), in ([\w.<>]{1,120}))", bytes_options());
   static const re2::RE2 old_ipython(R"(^(\S{1,400}\.pyc?|<ipython-input-[^>]{1,80}>) in ([\w.<>]{1,120})\()",
                                     bytes_options());
-  const re2::StringPiece subject(line.data(), std::min(line.size(), kLongestLine));
+  const re2::StringPiece subject = piece(line);
   TextFrame frame;
   std::string number;
   if (re2::RE2::PartialMatch(subject, python, &frame.file, &number, &frame.function) ||
@@ -62,15 +53,13 @@ bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
 void take_code(std::string_view line, std::vector<TextFrame>& frames, bool expects_code) {
   static const re2::RE2 arrow(R"(^-+> ?\d+\s(.*))", bytes_options());
   std::string code;
-  if (re2::RE2::PartialMatch(re2::StringPiece(line.data(), std::min(line.size(), kLongestLine)), arrow, &code)) {
+  if (re2::RE2::PartialMatch(piece(line), arrow, &code)) {
     if (frames.empty()) frames.push_back({});
     frames.back().code = std::string(trimmed(code)).substr(0, kLongestCode);
     return;
   }
   if (expects_code && !is_underline(line)) frames.back().code = std::string(trimmed(line)).substr(0, kLongestCode);
 }
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 }  // namespace
 
@@ -96,6 +85,40 @@ std::vector<TextFrame> last_traceback(std::span<const CleanLine> lines, std::opt
   return frames;
 }
 
+std::optional<LastError> last_error(std::span<const CleanLine> lines) {
+  static const re2::RE2 error(R"(^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Failed|Interrupt))(?::.*)?$)",
+                              bytes_options());
+  static const re2::RE2 memory(R"((?i:memor|alloc|\boom\b|killed|resource))", bytes_options());
+  static const re2::RE2 ran_out(R"((?i:out of memory|outofmemory|\boom\b|memory ?error|cannot allocate|\bkilled\b))",
+                                bytes_options());
+  constexpr size_t kMostBehind = 20;  // lines of a launcher, a shell, a clean-up
+  constexpr size_t kShort = 5;        // lines of an error that was pasted alone
+  bool in_traceback = lines.size() <= kShort;
+  size_t behind = 0;
+  bool names_memory = false;  // since the traceback began
+  std::optional<LastError> found;
+  for (const CleanLine& line : lines) {
+    const std::string_view text = trimmed(line.text);
+    if (text.empty()) continue;
+    ++behind;
+    if (starts_traceback(text)) {
+      in_traceback = true;
+      names_memory = false;
+      found.reset();
+    }
+    names_memory |= in_traceback && re2::RE2::PartialMatch(piece(text), ran_out);
+    LastError candidate;
+    if (!in_traceback || found || !re2::RE2::PartialMatch(piece(text), error, &candidate.name)) continue;
+    candidate.text = std::string(text.substr(0, kLongestCode));
+    candidate.raw_begin = line.raw_begin;
+    found = std::move(candidate);
+    behind = 0;
+  }
+  const bool is_last = found && behind <= kMostBehind;
+  if (!is_last || names_memory || re2::RE2::PartialMatch(found->text, memory)) return std::nullopt;
+  return found;
+}
+
 std::vector<std::string> progress_lines(std::span<const CleanLine> lines) {
   static const re2::RE2 progress(
       R"((?i:\bepochs?\b|\biter(?:ation)?s?\b|\bsteps?\b|\bbatch(?:es)?\b|\bvalid(?:at(?:e|ing|ion))?\b|\beval(?:uat(?:e|ing|ion))?\b|)"
@@ -105,8 +128,7 @@ std::vector<std::string> progress_lines(std::span<const CleanLine> lines) {
   for (auto line = lines.rbegin(); line != lines.rend() && found.size() < kMostProgress; ++line) {
     const std::string_view text = trimmed(line->text);
     if (text.empty() || text.size() > kLongestLine || text.starts_with("File ")) continue;
-    if (re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), progress))
-      found.emplace_back(text.substr(0, kLongestCode));
+    if (re2::RE2::PartialMatch(piece(text), progress)) found.emplace_back(text.substr(0, kLongestCode));
   }
   std::reverse(found.begin(), found.end());
   return found;
@@ -143,95 +165,6 @@ std::optional<double> last_time(std::string_view raw) {
     found = value;
   }
   return found;
-}
-
-// gpustat: "[0] Tesla V100 | 44'C, 0 % | 15836 / 16130 MB |".
-void read_gpustat(re2::StringPiece text, Surroundings& around) {
-  static const re2::RE2 row(R"(\[(\d{1,3})\] ([\w ().-]{2,60}?)\s*\|\s*\d+'C,.{0,40}?\|\s*(\d{1,9}) / (\d{1,9}) MB)",
-                            bytes_options());
-  std::vector<ListedGpu> found;
-  ListedGpu gpu;
-  int64_t used = 0;
-  int64_t total = 0;
-  while (found.size() < 1024 && re2::RE2::FindAndConsume(&text, row, &gpu.index, &gpu.name, &used, &total)) {
-    gpu.used_bytes = static_cast<double>(used) * 1048576;
-    gpu.total_bytes = static_cast<double>(total) * 1048576;
-    found.push_back(gpu);
-  }
-  if (!found.empty()) around.gpus = std::move(found);
-}
-
-// A setting that is in force: in the command line, the environment, a file of variables or in code. PyTorch's own hint
-// ("try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid ...") is none.
-bool sets_expandable_segments(re2::StringPiece text) {
-  static const re2::RE2 setting(
-      R"re((try\s*setting\s*PYTORCH_(?:CUDA_|HIP_)?)?(?:ALLOC_CONF["'\\\])]*\s*[=:,]?\s*(?:value\s*:\s*)?|allocator_settings\()["'\\]*)re"
-      R"re([\w:.,\[\]>|-]*?expandable_segments\s?:\s?True([^\n"']{0,40}\s*to\s*avoid|\s*to\s*avoid)?)re",
-      bytes_options());
-  re2::StringPiece hint;
-  re2::StringPiece purpose;
-  while (re2::RE2::FindAndConsume(&text, setting, &hint, &purpose)) {
-    if (hint.empty() && purpose.empty()) return true;
-  }
-  return false;
-}
-
-// The first name of a card that tells its compute capability.
-void find_gpu_name(re2::StringPiece text, Surroundings& around) {
-  static const re2::RE2 named(R"(((?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[ -][\w -]{2,40}|\b[VAHP]100\b))",
-                              bytes_options());
-  constexpr int kMostLooks = 100;
-  std::string name;
-  for (int i = 0; i < kMostLooks && re2::RE2::FindAndConsume(&text, named, &name); ++i) {
-    if (!compute_capability(name)) continue;
-    around.gpu_name = name;
-    return;
-  }
-}
-
-// The loader's arguments in code, a configuration or a command line.
-void read_loader(re2::StringPiece text, Surroundings& around) {
-  static const re2::RE2 workers(R"((?:\bnum[_-]|_num_|--)workers["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
-  static const re2::RE2 prefetch(R"(\bprefetch[_-]factor["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
-  static const re2::RE2 batch(R"(batch[_-]size["']?\s*[:= ]\s*(\d{1,6})\b)", bytes_options());
-  static const re2::RE2 pinned(R"(\bpin[_-]memory["']?\s*[:= ]\s*(True|False)\b)", bytes_options());
-  int number = 0;
-  std::string word;
-  if (!around.num_workers && re2::RE2::PartialMatch(text, workers, &number)) around.num_workers = number;
-  if (!around.prefetch_factor && re2::RE2::PartialMatch(text, prefetch, &number)) around.prefetch_factor = number;
-  if (!around.batch_size && re2::RE2::PartialMatch(text, batch, &number)) around.batch_size = number;
-  if (!around.pin_memory && re2::RE2::PartialMatch(text, pinned, &word)) around.pin_memory = word == "True";
-}
-
-void look_around(std::string_view raw, Surroundings& around) {
-  static const re2::RE2 version(
-      R"((?i:pytorch version|torch version|torch\.__version__|torch\s*==|torch\s*:)\s*[:=]?\s*v?(\d\.\d{1,2}(?:\.\d+)?(?:[.+\w]{0,40}))|)"
-      R"(\btorch[ -](\d\.\d{1,2}\.\d+(?:\+\w+)?))",
-      bytes_options());
-  static const re2::RE2 cuda(R"((?i:CUDA used to build PyTorch|CUDA version)\s*:\s*(\d+\.\d+))", bytes_options());
-  const re2::StringPiece subject(raw.data(), raw.size());
-  std::string first;
-  std::string second;
-  if (around.torch_version.empty() && re2::RE2::PartialMatch(subject, version, &first, &second))
-    around.torch_version = first.empty() ? second : first;
-  if (around.cuda_version.empty()) (void)re2::RE2::PartialMatch(subject, cuda, &around.cuda_version);
-  read_gpustat(subject, around);
-  read_loader(subject, around);
-  around.is_windows |=
-      contains(raw, ":\\") && (contains(raw, ".py\"") || contains(raw, ".dll") || contains(raw, "WinError"));
-  around.is_wsl |= contains(raw, "WSL") || contains(raw, "/mnt/c/") || contains(raw, "microsoft-standard");
-  around.is_notebook |= contains(raw, "ipykernel") || contains(raw, "<ipython-input") || contains(raw, "/content/") ||
-                        contains(raw, "----> ") || contains(raw, "/kaggle/");
-  around.is_container |= contains(raw, "docker") || contains(raw, "kubepods") || contains(raw, "/.dockerenv") ||
-                         contains(raw, "OOMKilled") || contains(raw, "containerd");
-  around.is_slurm |= contains(raw, "slurm") || contains(raw, "srun:");
-  around.expandable_segments |= sets_expandable_segments(subject) || contains(raw, "expandable_segments is enabled");
-  if (around.gpu_name.empty()) find_gpu_name(subject, around);
-  if (around.framework.empty()) {
-    for (std::string_view name : {"deepspeed", "lightning", "accelerate", "transformers"}) {
-      if (contains(raw, std::string("/") + std::string(name)) && around.framework.empty()) around.framework = name;
-    }
-  }
 }
 
 }  // namespace oomscope

@@ -16,6 +16,15 @@ namespace oomscope {
 constexpr size_t kMostFrames = 200;
 [[nodiscard]] std::vector<TextFrame> last_traceback(std::span<const CleanLine> lines, std::optional<int> rank);
 
+// The error that ends the last traceback, if little stands behind it: what the program died of where nothing else is
+// said. Empty where it names memory, or where no line is one.
+struct LastError {
+  std::string name;      // "KeyError"
+  std::string text;      // the line, shortened
+  size_t raw_begin = 0;  // in the raw piece
+};
+[[nodiscard]] std::optional<LastError> last_error(std::span<const CleanLine> lines);
+
 // Lines that tell of progress ("Epoch 3/10", "Validation", a bar), the last few, oldest first.
 [[nodiscard]] std::vector<std::string> progress_lines(std::span<const CleanLine> lines);
 
@@ -24,8 +33,5 @@ constexpr size_t kMostFrames = 200;
 
 // The last "2024-05-11 14:10:52.2" of the text as seconds since 1970, without regard to zones.
 [[nodiscard]] std::optional<double> last_time(std::string_view raw);
-
-// Hints at the machine and the program: versions, Windows, WSL, notebooks, containers, workers, frameworks.
-void look_around(std::string_view raw, Surroundings& surroundings);
 
 }  // namespace oomscope

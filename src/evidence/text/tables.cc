@@ -1,11 +1,10 @@
 #include "evidence/text/tables.h"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 
+#include "evidence/text/patterns.h"
 #include "evidence/text/printed_bytes.h"
 
 namespace oomscope {
@@ -16,22 +15,10 @@ constexpr std::array<std::string_view, 5> kTriggers = {"memory summary, device i
 constexpr size_t kMostRows = 60;
 constexpr size_t kMostCards = 1024;
 
-re2::RE2::Options bytes_options() {
-  re2::RE2::Options options;
-  options.set_encoding(re2::RE2::Options::EncodingLatin1);
-  options.set_log_errors(false);
-  return options;
-}
-
-re2::StringPiece piece(std::string_view text) {
-  constexpr size_t kLongestLine = 4000;
-  return {text.data(), std::min(text.size(), kLongestLine)};
-}
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 // A cell of a table: "66560 KiB", "0 B".
 double cell_value(std::string_view cell) { return printed_bytes(cell).value_or(0); }
+
+double mebibytes(int64_t count) { return static_cast<double>(count) * 1048576; }
 
 // A count of memory_summary(): "763", "880 K", which are thousands.
 double count_value(std::string_view cell) {
@@ -114,11 +101,11 @@ void read_nvidia_smi(std::span<const CleanLine> lines, Surroundings& around) {
     int64_t total = 0;
     ListedProcess entry;
     if (re2::RE2::PartialMatch(piece(line.text), process, &entry.gpu, &entry.pid, &entry.name, &used)) {
-      entry.used_bytes = static_cast<double>(used) * 1048576;
+      entry.used_bytes = mebibytes(used);
       if (around.gpu_processes.size() < kMostCards) around.gpu_processes.push_back(entry);
     } else if (re2::RE2::PartialMatch(piece(line.text), memory, &used, &total)) {
-      gpu.used_bytes = static_cast<double>(used) * 1048576;
-      gpu.total_bytes = static_cast<double>(total) * 1048576;
+      gpu.used_bytes = mebibytes(used);
+      gpu.total_bytes = mebibytes(total);
       if (around.gpus.size() < kMostCards) around.gpus.push_back(gpu);
     } else {
       (void)re2::RE2::PartialMatch(piece(line.text), name, &gpu.index, &gpu.name);
@@ -162,6 +149,22 @@ void read_df(const CleanLine& line, Surroundings& around) {
 }  // namespace
 
 std::span<const std::string_view> table_triggers() { return kTriggers; }
+
+void read_gpustat(std::string_view raw, Surroundings& around) {
+  static const re2::RE2 row(R"(\[(\d{1,3})\] ([\w ().-]{2,60}?)\s*\|\s*\d+'C,.{0,40}?\|\s*(\d{1,9}) / (\d{1,9}) MB)",
+                            bytes_options());
+  re2::StringPiece text(raw.data(), raw.size());
+  std::vector<ListedGpu> found;
+  ListedGpu gpu;
+  int64_t used = 0;
+  int64_t total = 0;
+  while (found.size() < kMostCards && re2::RE2::FindAndConsume(&text, row, &gpu.index, &gpu.name, &used, &total)) {
+    gpu.used_bytes = mebibytes(used);
+    gpu.total_bytes = mebibytes(total);
+    found.push_back(gpu);
+  }
+  if (!found.empty()) around.gpus = std::move(found);
+}
 
 void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence) {
   if (lines.empty()) return;

@@ -15,4 +15,7 @@ namespace oomscope {
 // Reads the table that begins at `lines`, if one does. `line_number` is that of the first one.
 void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence);
 
+// gpustat: "[0] Tesla V100 | 44'C, 0 % | 15836 / 16130 MB |", anywhere in the text.
+void read_gpustat(std::string_view raw, Surroundings& around);
+
 }  // namespace oomscope

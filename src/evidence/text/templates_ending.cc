@@ -132,13 +132,14 @@ const std::vector<Template> kTemplates = {
      .family = Family::cgroup,
      .kind = Kind::cgroup_or_slurm_limit,
      .strength = 5,
-     .triggers = "term_memlimit|exceeded limit|exceeds limit|memory limits|exceeds job hard limit|over memory limit|"
+     .triggers = "term_memlimit|exceeded limit|exceeds limit|memory limits|exceeds job hard limit|over memory "
+                 "limit|cgroup memory limit|"
                  "exceeded request_memory|memory quota|instance type with more memory",
      .pattern =
          R"(TERM_MEMLIMIT|job killed : (?:v?mem|rss) [\w.]+ exceeded limit|)"
          R"(job \d+[\w.]* exceeds? limit(?: \w+)?mem|)"
          R"(beyond (?:the )?(?:physical|virtual) memory limits|exceeding memory limits|)"
-         R"(exceeds job hard limit "?(?:h_vmem|h_rss|s_vmem)|gone over memory limit|usage exceeded request_memory|)"
+         R"(exceeds job hard limit "?(?:h_vmem|h_rss|s_vmem)|gone over (?:cgroup )?memory limit|usage exceeded request_memory|)"
          R"(Memory quota (?:vastly )?exceeded|use an instance type with more memory)"},
     // ---- containers and pods ---------------------------------------------------------------------------------------
     {.id = "cloud.limit",

@@ -93,12 +93,20 @@ const std::vector<Template> kTemplates = {
      .triggers = "cannot allocate memory",
      .pattern = R"(ibv_\w{3,30}? failed.{0,20}?Cannot allocate memory)",
      .also = {Kind::not_memory, Kind::gpu_lib_alloc_failed}},
+    // The loader's table for thread-local variables is full: the order of imports decides, no memory.
+    {.id = "loader.static-tls",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "cannot allocate memory",
+     .pattern = R"((?i:cannot allocate memory in static TLS block))"},
+    // Python prints the system's text in the language of the machine; the number is the same everywhere.
     {.id = "errno.12",
      .family = Family::host_alloc,
      .kind = Kind::host_alloc_failed,
      .strength = 5,
-     .triggers = "cannot allocate memory",
-     .pattern = R"((?:\[Errno 12\] Cannot allocate memory|fork : (?:retry : )?Cannot allocate memory|)"
+     .triggers = "cannot allocate memory|[errno 12]",
+     .pattern = R"((?:\[Errno 12\](?: Cannot allocate memory)?|fork : (?:retry : )?Cannot allocate memory|)"
                 R"(mmap failed : Cannot allocate memory))"},
     {.id = "errno.12-plain",
      .family = Family::host_alloc,
@@ -310,8 +318,8 @@ const std::vector<Template> kTemplates = {
      .family = Family::descriptors,
      .kind = Kind::fd_exhausted,
      .strength = 5,
-     .triggers = "too many open files",
-     .pattern = R"(Too many open files)"},
+     .triggers = "too many open files|[errno 24]",
+     .pattern = R"(Too many open files|\[Errno 24\])"},
     {.id = "fd.shm-object",
      .family = Family::descriptors,
      .kind = Kind::fd_exhausted,

@@ -130,6 +130,15 @@ const std::vector<Template> kTemplates = {
     // ---- on purpose
     // ------------------------------------------------------------------------------------------------------
     // ---- the program's own errors: nothing else in the log tells of an end ------------------------------------------
+    // An import that fails for memory is no fault of the program.
+    {.id = "loader.map",
+     .family = Family::host_alloc,
+     .kind = Kind::host_alloc_failed,
+     .strength = 3,
+     .triggers = "importerror|cannot allocate memory",
+     .pattern = R"((?:failed to map segment from shared object|memory protection): Cannot allocate memory)",
+     .also = {Kind::not_memory},
+     .is_line = true},
     {.id = "program.import",
      .family = Family::program,
      .kind = Kind::not_memory,

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <iterator>
 
 #include "base/bytes_text.h"
 #include "evidence/byte_source.h"
+#include "evidence/rank_files.h"
 #include "evidence/text/frames.h"
 #include "evidence/text/matcher.h"
 #include "evidence/text/squeeze.h"
+#include "evidence/text/surroundings.h"
 #include "evidence/text/tables.h"
 #include "evidence/text/trigger_scan.h"
 
@@ -95,7 +99,12 @@ class Utf16Source final : public ByteSource {
 
 class Reader {
  public:
-  Reader(ByteSource& source, const std::string& name) : source_(source) { evidence_.name = name; }
+  Reader(ByteSource& source, const std::string& name) : source_(source) {
+    const LogRank named = read_log_rank(name);
+    evidence_.name = name;
+    evidence_.rank = named.rank;
+    evidence_.node = named.node;
+  }
 
   Result<TextEvidence> read() {
     looks_.assign(scanner().literals().size(), 0);
@@ -122,7 +131,11 @@ class Reader {
       Result<size_t> got = source_.read(std::span(reinterpret_cast<uint8_t*>(buffer_.data()) + size, wanted - size));
       if (!got) {
         if (base_ + size == 0) return got.error();
-        evidence_.caveats.push_back({"text-cut", {{"reason", got.error().what}}, CaveatSource::recording});
+        Values values = {{"reason", got.error().what}};
+        for (const auto& value : got.error().values) {
+          values.emplace_back(value.first == "reason" ? "system" : value.first, value.second);
+        }
+        evidence_.caveats.push_back({"text-cut", std::move(values), CaveatSource::recording});
       }
       at_end = !got || *got == 0;
       size += got ? *got : 0;
@@ -179,17 +192,21 @@ class Reader {
     const size_t head = begin + found->begin;
     message_end_ = begin + found->end;
     ++evidence_.seen[std::string(found->message.id)];
-    if (evidence_.messages.size() >= kMostMessages) {
-      // The last ones are worth more than those in the middle.
-      evidence_.messages.erase(evidence_.messages.begin() + kMostMessages / 2);
-    }
-    TextMessage& message = evidence_.messages.emplace_back(std::move(found->message));
+    TextMessage& message = keep(std::move(found->message));
     message.offset_bytes = static_cast<int64_t>(base_ + head);
     message.line = line_of(text, head);
     if (contexts_++ < kMostContexts) {
       add_context(text, head, message);
       look_around(text.substr(head, kAheadAtMost), evidence_.surroundings);
     }
+  }
+
+  // The first and the last ones: they are worth more than those in the middle.
+  TextMessage& keep(TextMessage message) {
+    constexpr size_t kHalf = kMostMessages / 2;
+    if (evidence_.messages.size() < kHalf) return evidence_.messages.emplace_back(std::move(message));
+    if (last_messages_.size() == kHalf) last_messages_.pop_front();
+    return last_messages_.emplace_back(std::move(message));
   }
 
   // Two lines up, since a head may be wrapped, and at most kHeadBytes.
@@ -247,22 +264,46 @@ class Reader {
   }
 
   void finish() {
+    std::move(last_messages_.begin(), last_messages_.end(), std::back_inserter(evidence_.messages));
     const std::string_view text(buffer_.data(), size_);
     evidence_.size_bytes = static_cast<int64_t>(base_ + text.size());
     evidence_.lines = line_of(text, text.size()) - (text.empty() || text.back() == '\n' ? 1 : 0);
     const std::string_view last = text.substr(text.size() - std::min(text.size(), kContextBytes));
-    evidence_.tail = progress_lines(clean_lines(last));
+    const std::vector<CleanLine> lines = clean_lines(last);
+    evidence_.tail = progress_lines(lines);
     if (evidence_.messages.empty()) look_around(last, evidence_.surroundings);
+    take_last_error(text, last, lines);
+  }
+
+  // A program that died of an error of its own, where nothing else tells of a failure.
+  void take_last_error(std::string_view text, std::string_view last, const std::vector<CleanLine>& lines) {
+    const bool fails = std::any_of(evidence_.messages.begin(), evidence_.messages.end(),
+                                   [](const TextMessage& message) { return message.strength > 0; });
+    const std::optional<LastError> error = fails ? std::nullopt : last_error(lines);
+    if (!error) return;
+    TextMessage& message = evidence_.messages.emplace_back();
+    message.id = "program.error";
+    message.family = Family::program;
+    message.kind = Kind::not_memory;
+    message.strength = 1;
+    message.what = error->name;
+    message.excerpt = error->text;
+    const size_t at = text.size() - last.size() + error->raw_begin;
+    message.offset_bytes = static_cast<int64_t>(base_ + at);
+    message.line = line_of(text, at);
+    message.frames = last_traceback(lines, std::nullopt);
+    ++evidence_.seen["program.error"];
   }
 
   ByteSource& source_;
   TextEvidence evidence_;
-  std::vector<char> buffer_;  // its size never changes
-  size_t size_ = 0;           // of what was read into it
-  size_t base_ = 0;           // of the text, of buffer_[0]
-  size_t scanned_ = 0;        // in buffer_, as those below
-  size_t counted_ = 0;        // line breaks are counted up to here
-  size_t message_end_ = 0;    // of the last message
+  std::deque<TextMessage> last_messages_;  // behind those in evidence_
+  std::vector<char> buffer_;               // its size never changes
+  size_t size_ = 0;                        // of what was read into it
+  size_t base_ = 0;                        // of the text, of buffer_[0]
+  size_t scanned_ = 0;                     // in buffer_, as those below
+  size_t counted_ = 0;                     // line breaks are counted up to here
+  size_t message_end_ = 0;                 // of the last message
   size_t last_looked_ = 0;
   int64_t lines_ = 0;
   size_t contexts_ = 0;

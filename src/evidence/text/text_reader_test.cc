@@ -52,6 +52,8 @@ const std::vector<Example> kExamples = {
     {"cuda.driver", "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"},
     {"cuda.nvml-assert", "RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"x.cpp\":1"},
     {"mxnet.cublas", "Check failed: err == CUBLAS_STATUS_SUCCESS (3 vs. 0) : Create cublas handle failed"},
+    {"loader.map", "ImportError: libx.so.12: failed to map segment from shared object: Cannot allocate memory"},
+    {"loader.static-tls", "OSError: libgomp.so.1: cannot allocate memory in static TLS block"},
     {"cublas.alloc", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"},
     {"cudnn.alloc", "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"},
     {"cudnn.no-engine", "RuntimeError: GET was unable to find an engine to execute this computation"},

@@ -1,0 +1,60 @@
+"""What the tests share: the package from the tree, the program, a card that is not there."""
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+PROGRAM = os.environ.get("OOMSCOPE_PROGRAM", str(ROOT / "build/release/bin/oomscope"))
+os.environ["OOMSCOPE_PROGRAM"] = PROGRAM
+DEMO = ROOT / "tests/data/demo_oom.pickle.zst"
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def in_folder(tmp_path, monkeypatch):
+    """A working folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """The package as in a new process: no failures, no hooks of earlier tests that fire."""
+    from oomscope import _install, _marks
+    watcher = _install.Watcher()
+    monkeypatch.setattr(_install, "watcher", watcher)
+    progress = _marks.progress
+    progress.step, progress.phase, progress._leader, progress._steps_of_others, progress.paused = 1, None, None, 0, 0
+    progress.before_optimizer.clear()
+    progress.after_step.clear()
+    progress.marks.clear()
+    yield watcher
+    progress.set_phase(None)
+
+
+@pytest.fixture
+def fake_card(monkeypatch, fresh):
+    """A card of 24 GiB whose allocator has failed: what the package asks of torch is answered from here, and the
+    snapshot is the recording of the README."""
+    from oomscope import _nvml, _torch
+
+    class Properties:
+        total_memory = 24 << 30
+        name = "a card"
+        uuid = None
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device=0: Properties)
+    monkeypatch.setattr(_torch, "dump_snapshot", lambda path: bool(shutil.copy(DEMO, path)))
+    monkeypatch.setattr(_torch, "allocator_facts",
+                        lambda device: {"allocated": 5 << 30, "reserved": 6 << 30, "requested": 5 << 30,
+                                        "peak_allocated": 5 << 30, "peak_reserved": 6 << 30, "retries": 1, "ooms": 1})
+    monkeypatch.setattr(_nvml, "card", lambda uuid, seconds=1.0: {
+        "total": 24 << 30, "free": 1 << 30, "used": 23 << 30, "driver": "1.2",
+        "processes": [{"pid": os.getpid(), "bytes": 7 << 30, "own": True},
+                      {"pid": 4242, "bytes": 16 << 30, "own": False}]})
+    return fresh

@@ -1,0 +1,181 @@
+"""free() names who still holds what it was asked to free: ten staged leaks, on CPU tensors."""
+import functools
+import gc
+import sys
+import threading
+
+import pytest
+import torch
+
+import oomscope
+
+SIZE = 1 << 20  # floats
+kept_globally = None
+KEPT = []
+CACHE = {}
+
+
+def made():
+    return torch.zeros(SIZE)
+
+
+def held(result):
+    """All holders named, as one text."""
+    return "; ".join(holder for each in result.remaining for holder in each["holders"])
+
+
+def test_a_name_nobody_else_holds_is_freed():
+    model = torch.nn.Linear(512, 512)
+    result = oomscope.free("model")
+    assert result.freed == 4 * (512 * 512 + 512) and not result.remaining
+    assert locals().get("model") is None
+
+
+def test_a_missing_name_is_an_error_before_anything_is_deleted():
+    tensor = made()
+    with pytest.raises(NameError, match="nothing_of_this_name"):
+        oomscope.free("tensor", "nothing_of_this_name")
+    assert tensor.numel() == SIZE
+
+
+def test_global():
+    global kept_globally
+    kept_globally = tensor = made()
+    result = oomscope.free("tensor")
+    assert "test_free.kept_globally" in held(result) and result.remaining[0]["bytes"] == 4 * SIZE
+    kept_globally = None
+
+
+def test_closure():
+    def keeper(inner):
+        def uses_it():
+            return inner.sum()
+        return uses_it
+
+    tensor = made()
+    CACHE["function"] = keeper(tensor)
+    result = oomscope.free("tensor")
+    assert "uses_it" in held(result) and "closure" in held(result)
+    CACHE.clear()
+
+
+def fails_with(tensor):
+    raise RuntimeError("out of memory")
+
+
+def test_traceback_of_an_error_that_is_kept():
+    tensor = made()
+    try:
+        fails_with(tensor)
+    except RuntimeError as error:
+        KEPT.append(error)
+    result = oomscope.free("tensor")
+    assert "fails_with" in held(result) and "traceback" in held(result)
+    KEPT.clear()
+
+
+def test_stored_traceback_is_cleared_and_named(monkeypatch):
+    tensor = made()
+    try:
+        fails_with(tensor)
+    except RuntimeError as error:
+        sys.last_value, sys.last_traceback, sys.last_type = error, error.__traceback__, type(error)
+    result = oomscope.free("tensor")
+    assert result.cleared == [("the stored traceback", 4 * SIZE)] and not result.remaining
+    assert not hasattr(sys, "last_value")
+
+
+def test_list():
+    tensor = made()
+    KEPT.extend([1, tensor])
+    result = oomscope.free("tensor")
+    assert "test_free.KEPT[1]" in held(result)
+    KEPT.clear()
+
+
+def test_grad():
+    global kept_globally
+    kept_globally = torch.nn.Parameter(made())
+    kept_globally.sum().backward()
+    gradient = kept_globally.grad
+    result = oomscope.free("gradient")
+    assert "the .grad of a Parameter" in held(result)
+    kept_globally = None
+
+
+def test_hook():
+    global kept_globally
+    kept_globally = torch.nn.Linear(2, 2)
+    tensor = made()
+    kept_globally.register_forward_hook(functools.partial(lambda big, *_: None, tensor))
+    result = oomscope.free("tensor")
+    assert "partial" in held(result) and "kept_globally" in held(result) and "_forward_hooks" in held(result)
+    kept_globally = None
+
+
+@functools.lru_cache(maxsize=4)
+def remembered(size):
+    return torch.zeros(size)
+
+
+def test_cache():
+    tensor = remembered(SIZE)
+    result = oomscope.free("tensor")
+    assert "the cache of remembered" in held(result)
+    remembered.cache_clear()
+    tensor = made()
+    CACHE["features"] = tensor
+    result = oomscope.free("tensor")
+    assert "test_free.CACHE['features']" in held(result)
+    CACHE.clear()
+
+
+class Node:
+    pass
+
+
+def test_cycle_is_collected_and_named():
+    gc.disable()
+    node = Node()
+    node.itself, node.tensor = node, made()
+    result = oomscope.free("node")
+    gc.enable()
+    (what, count), = result.cleared
+    assert count == 4 * SIZE and "Node" in what and not result.remaining
+
+
+def test_out_of_a_notebook_is_cleared_and_named():
+    from IPython.core.interactiveshell import InteractiveShell
+    shell = InteractiveShell.instance()
+    shell.run_cell("import torch, oomscope", store_history=True)
+    shell.run_cell(f"tensor = torch.zeros({SIZE}); tensor", store_history=True)
+    result = shell.run_cell("freed = oomscope.free('tensor')", store_history=True)
+    assert result.success, result.error_in_exec
+    freed = shell.user_ns["freed"]
+    assert freed.cleared == [("the notebook's Out and _", 4 * SIZE)] and not freed.remaining
+    InteractiveShell.clear_instance()
+
+
+def test_thread():
+    stop = threading.Event()
+
+    def works_on(big):
+        stop.wait(30)
+
+    tensor = made()
+    thread = threading.Thread(target=works_on, args=(tensor,), name="loader")
+    thread.start()
+    result = oomscope.free("tensor")
+    stop.set()
+    thread.join()
+    assert "thread 'loader'" in held(result) and "works_on" in held(result)
+
+
+def test_views_of_one_storage_count_once_and_the_report_adds_up():
+    base = made()
+    KEPT.extend([base[:10], base[10:]])
+    views = list(KEPT)
+    result = oomscope.free("views")
+    assert sum(each["bytes"] for each in result.remaining) == 4 * SIZE
+    assert "4.00 MiB" in str(result)
+    KEPT.clear()

@@ -1,0 +1,185 @@
+"""install(): what a failure leaves behind, and that nothing else changes. Torch is real; the card is not there."""
+import ast
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+import torch
+from conftest import ROOT
+
+import oomscope
+from oomscope import _install, _torch
+
+REQUEST, LIMIT, FREE = 1 << 30, 24 << 30, 100 << 20
+
+
+def run_script(text, folder, **environment):
+    """A Python process of its own in `folder`: (exit code, stderr)."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], cwd=folder, capture_output=True, text=True,
+                          timeout=120, env={**os.environ, "PYTHONPATH": str(ROOT / "python"), **environment})
+    return done.returncode, done.stderr
+
+
+def test_importing_is_cheap_and_brings_no_torch():
+    text = """
+        import time
+        began = time.process_time()
+        import oomscope
+        spent = time.process_time() - began
+        import sys
+        assert "torch" not in sys.modules
+        sys.exit(f"{spent * 1000:.2f}")
+    """
+    spent = min(float(run_script(text, ".")[1]) for _ in range(3))
+    assert spent <= 30, f"{spent} ms"
+
+
+def test_sources_are_python_3_9_and_public_names_have_docstrings():
+    for path in sorted((ROOT / "python/oomscope").rglob("*.py")):
+        ast.parse(path.read_text(), feature_version=(3, 9))
+    for name in oomscope.__all__:
+        assert getattr(oomscope, name).__doc__, name
+
+
+def test_the_version_is_the_programs():
+    from oomscope._program import run_program
+    assert oomscope.__version__ in run_program("--version")[1]
+
+
+def test_a_failure_leaves_snapshot_context_and_verdict(in_folder, fake_card, capfd, monkeypatch):
+    dump = _torch.dump_snapshot
+    monkeypatch.setattr(_torch, "dump_snapshot", lambda path: dump(path) and False)  # as before torch 2.8
+    oomscope.install("kept")
+    oomscope.mark("validation")
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    fake_card.finish()
+    (case,) = (in_folder / "kept").iterdir()
+    assert sorted(path.name for path in case.iterdir()) == ["context.json", "oom.pickle", "oom.pickle.marks.json"]
+    context = json.loads((case / "context.json").read_text())
+    assert context["schema"] == "oomscope.context/1"
+    expected = {"request_bytes": REQUEST, "free_bytes": FREE, "card_bytes": 24 << 30, "limit_bytes": None, "device": 0,
+                "snapshot": "oom.pickle", "mark": "validation", "step": 1, "rank": 0, "world": 1, "ooms": 1}
+    assert {key: context[key] for key in expected} == expected
+    assert context["card"]["processes"][1] == {"pid": 4242, "bytes": 16 << 30, "own": False}
+    assert context["versions"]["torch"] == torch.__version__
+    assert "Tried to allocate 1.00 GiB" in context["message"] and context["message_from"] == "observer"
+    printed = capfd.readouterr().err
+    assert "Fragmentation: 980.47 MiB failed" in printed and f"oomscope why {case}" in printed
+    marks = json.loads((case / "oom.pickle.marks.json").read_text())["marks"]
+    assert {"oomscope.phase:validation"} <= {each["name"] for each in marks}
+
+
+def test_a_memory_fraction_is_a_limit(in_folder, fake_card):
+    oomscope.install("kept", verdict=False)
+    _install.watcher.observe(0, REQUEST, 12 << 30, 13 << 30)
+    context = json.loads(next((in_folder / "kept").glob("*/context.json")).read_text())
+    assert context["limit_bytes"] == 12 << 30 and "12.00 GiB allowed" in context["message"]
+
+
+def test_at_most_three_snapshots_and_the_rest_is_counted(in_folder, fake_card):
+    oomscope.install("kept", verdict=False)
+    for _ in range(10):
+        _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    cases = sorted((in_folder / "kept").iterdir(), key=lambda path: path.stat().st_mtime)
+    assert len(cases) == 3 and all((case / "oom.pickle").exists() for case in cases)
+    assert json.loads((fake_card.cases[-1] / "context.json").read_text())["ooms"] == 10
+
+
+def test_the_error_itself_replaces_the_built_message(in_folder, fake_card, monkeypatch):
+    oomscope.install("kept", verdict=False)
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    monkeypatch.setattr(sys, "last_value", torch.cuda.OutOfMemoryError("CUDA out of memory. As torch says it."),
+                        raising=False)
+    fake_card.finish()
+    context = json.loads((fake_card.cases[0] / "context.json").read_text())
+    assert context["message"] == "CUDA out of memory. As torch says it." and context["message_from"] == "error"
+
+
+def test_nothing_is_raised_whatever_fails(in_folder, fake_card, monkeypatch, capfd):
+    def fails(path):
+        raise MemoryError("no memory for the dump")
+
+    monkeypatch.setattr(_torch, "dump_snapshot", fails)
+    oomscope.install("kept", verdict=False)
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    assert "no memory for the dump" in capfd.readouterr().err
+    (in_folder / "a file").write_text("")
+    oomscope.install("a file/in it", verdict=False)
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    assert "could not be recorded" in capfd.readouterr().err
+
+
+def test_threads_that_fail_together_write_once_and_are_counted(in_folder, fake_card, monkeypatch):
+    go_on = threading.Event()
+    dump = _torch.dump_snapshot
+    monkeypatch.setattr(_torch, "dump_snapshot", lambda path: (go_on.wait(10), dump(path)))
+    oomscope.install("kept", verdict=False)
+    threads = [threading.Thread(target=_install.watcher.observe, args=(0, REQUEST, LIMIT, FREE)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    threads[1].join(5)
+    go_on.set()
+    threads[0].join()
+    threads[1].join()
+    assert fake_card.ooms == 2 and len(fake_card.cases) == 1
+
+
+def test_ctrl_c_during_a_dump_is_kept_back_and_delivered(in_folder, fake_card, monkeypatch):
+    dump = _torch.dump_snapshot
+
+    def interrupted(path):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        dump(path)
+
+    monkeypatch.setattr(_torch, "dump_snapshot", interrupted)
+    oomscope.install("kept", verdict=False)
+    with pytest.raises(KeyboardInterrupt):
+        _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+        assert (fake_card.cases[0] / "oom.pickle").exists()
+        time.sleep(5)
+    assert (fake_card.cases[0] / "context.json").exists()
+
+
+def test_a_fork_starts_with_a_fresh_account(in_folder, fake_card):
+    oomscope.install("kept", verdict=False)
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _install.watcher.ooms == 0 and not _install.watcher.cases else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_without_a_card_or_torch_it_does_nothing_and_the_script_goes_on(in_folder):
+    code, errors = run_script("import oomscope; oomscope.install(); import torch; torch.zeros(3) + 1", in_folder)
+    assert (code, errors) == (0, "") and not list(in_folder.iterdir())
+    code, errors = run_script("""
+        import sys
+        sys.modules["torch"] = None
+        import oomscope
+        oomscope.install()
+        oomscope.mark("x")
+        with oomscope.profile(): pass
+    """, in_folder)
+    assert code == 0 and "torch cannot be imported" in errors and not list(in_folder.iterdir())
+
+
+def test_cuda_is_not_initialised(in_folder):
+    code, errors = run_script("""
+        import oomscope, torch, sys
+        oomscope.install()
+        sys.exit(1 if torch.cuda.is_initialized() else 0)
+    """, in_folder)
+    assert code == 0, errors
+
+
+@pytest.mark.parametrize("wrong", [{"stacks": "some"}, {"max_events": 0}, {"most_snapshots": 4}])
+def test_wrong_arguments_are_said_at_once(wrong):
+    with pytest.raises(ValueError):
+        oomscope.install(**wrong)

@@ -1,0 +1,228 @@
+"""Steps, phases, peaks, modules, measure, the command line: on the CPU, where the meter reads what the test says."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from conftest import ROOT
+
+import oomscope
+from oomscope import _marks, _profile
+
+
+@pytest.fixture
+def counters(monkeypatch, fresh):
+    """A card's peak counter: `reach` raises it, each look sets it back to what is live."""
+    class Counters:
+        peak = live = 0
+
+        def reach(self, count):
+            self.peak = max(self.peak, count)
+
+    card = Counters()
+
+    def take(self):
+        peak, card.peak = card.peak, card.live
+        return peak, 2 * peak
+
+    monkeypatch.setattr(_profile.Meter, "take", take)
+    monkeypatch.setattr(_profile.Meter, "now", lambda self: (card.live, 2 * card.live))
+    return card
+
+
+class Model(torch.nn.Module):
+    def __init__(self, card):
+        super().__init__()
+        self.card, self.inner = card, torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.card.reach(100)
+        return self.inner(x)
+
+
+class Optimizer(torch.optim.SGD):
+    card = None
+
+    def step(self, closure=None):
+        self.card.reach(300)
+        return super().step(closure)
+
+
+def train(card, steps):
+    model = Model(card)
+    Optimizer.card = card
+    optimizer = Optimizer(model.parameters(), 0.1)
+    for _ in range(steps):
+        loss = model(torch.ones(2, 4)).sum()
+        card.reach(200)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def test_peaks_of_each_step_and_phase(counters, capfd):
+    with oomscope.profile(steps=3) as peaks:
+        train(counters, 5)
+    assert [step["step"] for step in peaks.steps] == [1, 2, 3]
+    phases = {name: part["allocated"] for name, part in peaks.steps[1]["phases"].items()}
+    assert {name: count for name, count in phases.items() if count} == {
+        "forward": 100, "backward": 200, "optimizer step": 300}
+    assert peaks.peak == {"allocated": 300, "reserved": 600}
+    assert "optimizer step" in str(peaks) and "optimizer step" in capfd.readouterr().err
+    assert "<td>forward</td>" in peaks._repr_html_()
+
+
+def test_peaks_json_holds_what_the_format_says(counters, in_folder):
+    with oomscope.profile(steps=1, name="small") as peaks:
+        train(counters, 1)
+    document = json.loads(peaks.save("peaks.json").read_text())
+    assert document["schema"] == "oomscope.peaks/1" and document["name"] == "small"
+    assert document["peak"]["allocated"] == 300 and document["versions"]["torch"] == torch.__version__
+    assert [path.name for path in in_folder.iterdir()] == ["peaks.json"]
+
+
+def test_marks_are_phases_and_come_back(fresh):
+    seen = []
+    with oomscope.mark("epoch 1"):
+        with oomscope.mark("validation"):
+            seen.append(_marks.progress.phase)
+        seen.append(_marks.progress.phase)
+    assert seen == ["validation", "epoch 1"] and _marks.progress.phase is None
+
+
+def test_marks_are_record_function_scopes(fresh):
+    with torch.profiler.profile() as trace:
+        with oomscope.mark("validation"):
+            torch.zeros(3).add(1)
+    assert "oomscope.phase:validation" in {event.key for event in trace.key_averages()}
+
+
+def test_steps_follow_the_first_optimizer(fresh, counters):
+    Optimizer.card = counters
+    first, second = (Optimizer([torch.nn.Parameter(torch.ones(1))], 0.1) for _ in range(2))
+    _marks.progress.start()
+    for _ in range(3):
+        first.step()
+        second.step()
+    assert _marks.progress.step == 4
+
+
+def test_a_step_inside_a_step_counts_once(fresh, counters):
+    Optimizer.card = counters
+    torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)  # torch wraps step() of each class when it is first used
+    own = Optimizer([torch.nn.Parameter(torch.ones(1))], 0.1)
+    own.step()
+    assert _marks.progress.step == 2
+
+
+def test_another_run_takes_over_when_the_first_optimizer_is_gone(fresh, counters):
+    for _ in range(2):
+        train(counters, 2)
+    assert _marks.progress.step == 5
+
+
+def test_what_comes_after_the_last_step_belongs_to_it(fresh, counters):
+    with oomscope.profile() as peaks:
+        train(counters, 2)
+        counters.reach(900)
+    assert [step["step"] for step in peaks.steps] == [1, 2] and peaks.peak["allocated"] == 900
+
+
+def test_a_watcher_that_fails_is_switched_off_and_the_step_goes_on(fresh, counters, capfd):
+    def breaks(*_):
+        raise RuntimeError("a defect")
+
+    _marks.progress.after_step.append(breaks)
+    train(counters, 2)
+    assert capfd.readouterr().err.count("a defect") == 1
+
+
+def test_modules_say_what_they_keep(fresh):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 1))
+    with oomscope.profile(modules=True) as peaks:
+        model(torch.ones(512, 64)).sum().backward()
+    rows = {row["name"]: row for row in peaks.modules}
+    assert rows["1"]["kept_bytes"] == 512 * 256 * 4 and rows["1"]["largest"] == [[512, 256], "float32"]
+    assert rows["0"]["inputs"] == [{"shape": [512, 64], "dtype": "float32"}]
+    assert rows["0"]["outputs"] == [{"shape": [512, 256], "dtype": "float32"}]
+    assert rows["0"]["kept_bytes"] == 512 * 64 * 4, "the input; weights do not count"
+    assert peaks.modules[0]["name"] in ("1", "2") and "keeps" in str(peaks)
+
+
+def test_modules_change_no_gradient(fresh):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    batch = torch.randn(4, 8)
+    model(batch).sum().backward()
+    before = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    with oomscope.profile(modules=True):
+        model(batch).sum().backward()
+    assert all(torch.equal(a, p.grad) for a, p in zip(before, model.parameters()))
+    assert not torch.nn.modules.module._global_forward_hooks
+
+
+def test_measure_reports_one_section(counters, capfd):
+    with oomscope.measure("generator") as section:
+        counters.reach(700)
+        counters.live = 50
+    assert (section.allocated, section.reserved, section.grew) == (700, 1400, 50)
+    assert "generator: peak allocated 700 B" in capfd.readouterr().err
+
+
+def test_baseline_is_saved_first_and_compared_then(counters, in_folder, monkeypatch, capfd):
+    monkeypatch.setenv("OOMSCOPE_STORE", str(in_folder / "store.sqlite"))
+    with oomscope.profile() as peaks:
+        train(counters, 2)
+    assert peaks.baseline("nightly", "peaks.json") == 0 and "Saved as baseline" in capfd.readouterr().err
+    assert peaks.baseline("nightly", "peaks.json") == 0 and "No worse than baseline" in capfd.readouterr().err
+    peaks.steps[0]["allocated"] += 100 << 20
+    assert peaks.baseline("nightly", "peaks.json") == 1 and "Worse than baseline" in capfd.readouterr().err
+    assert {path.name for path in in_folder.iterdir()} == {"store.sqlite", "peaks.json"}
+
+
+@pytest.mark.slow
+def test_a_script_with_memory_baseline(in_folder):
+    script = """
+        import argparse, torch, oomscope
+        oomscope.start(oomscope.add_arguments(argparse.ArgumentParser()).parse_args(), "kept")
+        weight = torch.nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.SGD([weight], 0.1)
+        for _ in range(2):
+            weight.sum().backward()
+            optimizer.step()
+    """
+    (in_folder / "train.py").write_text(textwrap.dedent(script))
+    said = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "train.py", "--profile-memory", "2", "--memory-baseline", "nightly"],
+                              capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "OOMSCOPE_STORE": "store.sqlite"})
+        assert done.returncode == 0, done.stderr
+        said.append(done.stderr)
+    assert "peaks of 2 step(s)" in said[0] and "Saved as baseline" in said[0] and "No worse than baseline" in said[1]
+    assert {path.name for path in in_folder.iterdir()} == {"train.py", "kept", "store.sqlite"}
+    assert [path.name for path in (in_folder / "kept").iterdir()] == ["peaks.json"]
+
+
+@pytest.mark.parametrize("words,expected", [
+    (["--profile-memory"], (3, False, None)), (["--profile_memory", "5"], (5, False, None)),
+    (["--debug_memory", "--memory-baseline", "nightly"], (None, True, "nightly")), ([], (None, False, None))])
+def test_arguments_with_dashes_and_underscores(words, expected):
+    args = oomscope.add_arguments(argparse.ArgumentParser()).parse_args(words)
+    assert (args.profile_memory, args.debug_memory, args.memory_baseline) == expected
+
+
+def test_debug_memory_says_what_the_second_step_adds(fresh, in_folder, capfd):
+    oomscope.start(oomscope.add_arguments(argparse.ArgumentParser()).parse_args(["--debug-memory"]))
+    model = torch.nn.Linear(1024, 1024, bias=False)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(1, 1024)).sum().backward()
+    optimizer.step()
+    printed = capfd.readouterr().err
+    assert "the second step adds 8.00 MiB of optimizer state" in printed
+    assert "weights              4.00 MiB" in printed and "total" in printed

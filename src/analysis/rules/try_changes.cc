@@ -1,0 +1,134 @@
+// Would the changes have let the failed request through? Answered by replay where the recording allows it.
+#include <algorithm>
+
+#include "analysis/rules/ranking.h"
+#include "analysis/trials.h"
+#include "base/bytes_text.h"
+#include "replay/what_if.h"
+
+namespace oomscope {
+namespace {
+
+class Tester {
+ public:
+  Tester(const RunFacts& facts, int64_t budget)
+      : facts_(facts), requests_(requests_of(*facts.diagnosis->verification)), budget_(budget) {
+    if (!facts.failed()) return;
+    // More was reserved than the limit allows: it was set behind that.
+    const Peak& reserved = facts.diagnosis->verification->replay->peak_reserved();
+    if (reserved.bytes > facts.diagnosis->capacity.low_bytes) limit_from_ = reserved.event + 1;
+  }
+
+  void test(const Finding& finding, Change& change) {
+    const std::vector<Trial> trials = trials_of(facts_, finding, change.remedy);
+    if (trials.empty()) return say_why_not(change, "not-tried");
+    std::optional<Answer> best;
+    for (const Trial& trial : trials) {
+      if (budget_ <= 0) break;
+      const Answer answer = replay(trial);
+      if (!best || answer.result < best->result) best = answer;
+      if (best->result == Ending::completes) break;
+    }
+    if (!best) return say_why_not(change, "not-tried-for-time");
+    if (best->result == Ending::too_early) return say_why_not(change, "not-tried-late-limit");
+    write(*best, change);
+  }
+
+ private:
+  enum class Ending : uint8_t {
+    completes,
+    open,  // within the range in which the limit is
+    fails,
+    too_early,  // stopped before the change had any effect: the limit came later, and the replay says nothing
+  };
+  struct Answer {
+    Ending result = Ending::fails;
+    OutcomeRange outcome;
+    Phrase what;
+  };
+
+  Answer replay(const Trial& trial) {
+    const ReplayConfig& config = facts_.diagnosis->verification->config;
+    const RequestStream changed = with_edits(requests_, trial.edits);
+    WhatIf question{.rules = config.rules, .settings = trial.settings.value_or(config.settings), .cap_bytes = {}};
+    const auto replayed = [&](std::optional<int64_t> cap) {
+      budget_ -= static_cast<int64_t>(changed.kind.size());
+      question.cap_bytes = cap;
+      question.cap_from_event = cap ? limit_from_ : 0;
+      return replay_range(changed, question);
+    };
+    if (!facts_.failed()) return {.result = Ending::completes, .outcome = replayed(std::nullopt), .what = trial.what};
+    const Capacity& capacity = facts_.diagnosis->capacity;
+    const OutcomeRange low = replayed(capacity.low_bytes);
+    if (low.main.completed) return {.result = Ending::completes, .outcome = low, .what = trial.what};
+    if (low.main.stopped_at_event < first_effect(trial))
+      return {.result = Ending::too_early, .outcome = low, .what = {}};
+    if (capacity.high_bytes > capacity.low_bytes) {
+      const OutcomeRange high = replayed(capacity.high_bytes);
+      if (high.main.completed) return {.result = Ending::open, .outcome = high, .what = trial.what};
+    }
+    return {.result = Ending::fails, .outcome = low, .what = trial.what};
+  }
+
+  void write(const Answer& answer, Change& change) const {
+    if (!change.predicted) change.predicted = Predicted{};
+    Predicted& predicted = *change.predicted;
+    if (facts_.failed() && answer.result != Ending::open) predicted.completed = answer.result == Ending::completes;
+    predicted.peak_reserved = answer.outcome.main.peak_reserved;
+    predicted.peak_reserved_low = answer.outcome.peak_reserved_low;
+    predicted.peak_reserved_high = answer.outcome.peak_reserved_high;
+    const char* key = !facts_.failed()                ? "replay-of-peak"
+                      : answer.result == Ending::open ? "replay-in-range"
+                                                      : "replay";
+    predicted.source = Phrase{.key = "cause.predicted." + std::string(key)}
+                           .with("what", {answer.what})
+                           .with("low", format_mib(facts_.diagnosis->capacity.low_bytes))
+                           .with("high", format_mib(facts_.diagnosis->capacity.high_bytes));
+  }
+
+  // The first event at which the trial changes anything.
+  [[nodiscard]] uint32_t first_effect(const Trial& trial) const {
+    if (trial.settings) return 0;
+    uint32_t first = kNoEvent;
+    for (const RequestEdit& edit : trial.edits.blocks) {
+      const uint32_t begin = facts_.timeline().allocations[edit.allocation].begin;
+      const uint32_t born = begin == kNoEvent ? 0 : begin;
+      const bool resized = edit.size != RequestEdit::kSizeAsRecorded;
+      first = std::min(first, resized ? born : std::max(born, edit.free_at));
+    }
+    if (trial.edits.last_failure_bytes) first = std::min(first, facts_.instant().event);
+    return first;
+  }
+
+  static void say_why_not(Change& change, std::string_view key) {
+    if (!change.predicted) change.predicted = Predicted{};
+    const bool computed = change.predicted->saved_bytes.has_value();
+    change.predicted->source = Phrase{.key = "cause.predicted." + std::string(key) + (computed ? "-computed" : "")};
+  }
+
+  const RunFacts& facts_;
+  RequestStream requests_;
+  int64_t budget_;
+  uint32_t limit_from_ = 0;  // event
+};
+
+// Replayed, and not enough.
+bool falls_short(const Change& change) {
+  return change.predicted && change.predicted->completed.has_value() && !*change.predicted->completed;
+}
+
+}  // namespace
+
+void try_changes(std::vector<Finding>& findings, const RunFacts& facts, int64_t budget) {
+  if (findings.empty() || facts.trace().size_events() == 0) return;
+  constexpr size_t kFindings = 3;
+  Tester tester(facts, budget);
+  for (size_t i = 0; i < std::min(kFindings, findings.size()); ++i) {
+    std::vector<Change>& changes = findings[i].changes;
+    const size_t tried = i == 0 ? changes.size() : std::min<size_t>(changes.size(), 1);
+    for (size_t c = 0; c < tried; ++c) tester.test(findings[i], changes[c]);
+    std::stable_partition(changes.begin(), changes.end(), [](const Change& change) { return !falls_short(change); });
+  }
+}
+
+}  // namespace oomscope

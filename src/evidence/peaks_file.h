@@ -1,0 +1,18 @@
+// peaks.json: the peaks of a run as another program wrote them (docs/formats/peaks.md).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "types/peaks.h"
+
+namespace oomscope {
+
+// Errors: file-unreadable, file-too-large.
+[[nodiscard]] Result<std::string> read_small_file(const std::string& path);
+
+// `name` is for people. Errors: peaks-not-json, peaks-incomplete.
+[[nodiscard]] Result<Peaks> read_peaks(std::string_view text, const std::string& name);
+
+}  // namespace oomscope

@@ -1,0 +1,88 @@
+#include "evidence/text/frames.h"
+
+#include <gtest/gtest.h>
+
+namespace oomscope {
+namespace {
+
+std::vector<TextFrame> frames_of(std::string_view text, std::optional<int> rank = std::nullopt) {
+  return last_traceback(clean_lines(text), rank);
+}
+
+TEST(LastTraceback, KeepsTheLastOneOutermostFirst) {
+  const std::vector<TextFrame> frames = frames_of(
+      "Traceback (most recent call last):\n  File \"old.py\", line 1, in old\n    old()\n"
+      "Traceback (most recent call last):\n  File \"train.py\", line 8, in main\n    loss.backward()\n"
+      "  File \"/v/torch/_tensor.py\", line 5, in backward\n    engine(\n    ^^^^^^^\n");
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(frames[0].file, "train.py");
+  EXPECT_EQ(frames[0].line, 8);
+  EXPECT_EQ(frames[0].code, "loss.backward()");
+  EXPECT_EQ(frames[1].function, "backward");
+  EXPECT_EQ(frames[1].code, "engine(");
+}
+
+TEST(LastTraceback, OfOneRankLeavesTheOthersLinesOut) {
+  const std::string_view text =
+      "[rank1]: Traceback (most recent call last):\n[rank0]: Traceback (most recent call last):\n"
+      "[rank1]:   File \"one.py\", line 1, in one\n[rank0]:   File \"zero.py\", line 2, in zero\n";
+  ASSERT_EQ(frames_of(text, 1).size(), 1U);
+  EXPECT_EQ(frames_of(text, 1).front().file, "one.py");
+  EXPECT_EQ(frames_of(text, 0).front().file, "zero.py");
+}
+
+TEST(LastTraceback, ReadsIPythonsArrowsAndFiles) {
+  const std::vector<TextFrame> frames =
+      frames_of("<ipython-input-7-ab12> in train(x)\n      3     y = x\n----> 4     out = model(y)\n");
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames.front().function, "train");
+  EXPECT_EQ(frames.front().code, "out = model(y)");
+  EXPECT_EQ(frames_of("File /v/nn/linear.py:114, in Linear.forward(self, x)\n").front().line, 114);
+}
+
+TEST(LastTraceback, IsBounded) {
+  std::string deep = "Traceback (most recent call last):\n";
+  for (int i = 0; i < 1000; ++i) deep += "  File \"a.py\", line " + std::to_string(i) + ", in f\n    f()\n";
+  EXPECT_EQ(frames_of(deep).size(), kMostFrames);
+  EXPECT_EQ(frames_of(deep).back().line, 999);
+}
+
+std::string error_of(std::string_view text) {
+  const std::optional<LastError> error = last_error(clean_lines(text));
+  return error ? error->name : "none";
+}
+
+TEST(LastErrorOfALog, EndsItsTraceback) {
+  EXPECT_EQ(error_of("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    x\nKeyError: 'id'\n"),
+            "KeyError");
+  EXPECT_EQ(error_of("json.decoder.JSONDecodeError: Expecting value\n"), "JSONDecodeError");
+}
+
+TEST(LastErrorOfALog, IsNoneOfMemoryAndNoneThatTheProgramSurvived) {
+  const std::string head = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    x\n";
+  EXPECT_EQ(error_of(head + "LimitError: no memory left for it\n"), "none");
+  EXPECT_EQ(error_of(head + "the OOM of step 3 again\nJobError: gave up\n"), "none");
+  std::string goes_on = head + "KeyError: 'id'\n";
+  for (int i = 0; i < 50; ++i) goes_on += "step " + std::to_string(i) + "\n";
+  EXPECT_EQ(error_of(goes_on), "none");
+  EXPECT_EQ(error_of("a\nb\nc\nd\ne\nValueError: sample 3 is skipped\nf\n"), "none");
+}
+
+TEST(ProgressLines, AreTheLastOnesOldestFirst) {
+  const std::vector<std::string> lines =
+      progress_lines(clean_lines("Epoch 1/3\nnothing\n 10%|# | 1/10 [00:01<00:09, 1.0s/it]\nValidating\n"));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines.front(), "Epoch 1/3");
+  EXPECT_EQ(lines.back(), "Validating");
+}
+
+TEST(LastLine, SkipsBlanksAndUnderlines) { EXPECT_EQ(last_line(clean_lines("a = f(x)\n    ^^^^\n\n")), "a = f(x)"); }
+
+TEST(LastTime, IsOfTheLastStampAndRefusesImpossibleDates) {
+  EXPECT_EQ(last_time("2024-05-11 14:10:52,250 x 1970-01-01T00:01:00 y"), 60.0);
+  EXPECT_EQ(last_time("1970-01-02 00:00:01.5"), 86401.5);
+  EXPECT_EQ(last_time("2024-13-40 00:00:00"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace oomscope

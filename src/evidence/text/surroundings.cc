@@ -1,0 +1,121 @@
+#include "evidence/text/surroundings.h"
+
+#include "evidence/text/patterns.h"
+#include "evidence/text/tables.h"
+#include "types/gpu_names.h"
+
+namespace oomscope {
+namespace {
+
+// A setting that is in force: in the command line, the environment, a file of variables or in code. PyTorch's own hint
+// ("try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid ...") is none.
+bool sets_expandable_segments(re2::StringPiece text) {
+  static const re2::RE2 setting(
+      R"re((try\s*setting\s*PYTORCH_(?:CUDA_|HIP_)?)?(?:ALLOC_CONF["'\\\])]*\s*[=:,]?\s*(?:value\s*:\s*)?|allocator_settings\()["'\\]*)re"
+      R"re([\w:.,\[\]>|-]*?expandable_segments\s?:\s?True([^\n"']{0,40}\s*to\s*avoid|\s*to\s*avoid)?)re",
+      bytes_options());
+  re2::StringPiece hint;
+  re2::StringPiece purpose;
+  while (re2::RE2::FindAndConsume(&text, setting, &hint, &purpose)) {
+    if (hint.empty() && purpose.empty()) return true;
+  }
+  return false;
+}
+
+// collect_env tells a CUDA user "ROCM used to build PyTorch: N/A", which names it and means the contrary.
+bool names_rocm(re2::StringPiece text) {
+  static const re2::RE2 named(
+      R"(/opt/rocm|\+rocm\d|\bHIP error|\bhipError|\bhipErrorOutOfMemory|MIOpen|PYTORCH_HIP_ALLOC_CONF|\bgfx\d{3,4}\b|)"
+      R"((?i:rocm used to build pytorch|rocm version|hip runtime version)\s*:\s*\d)",
+      bytes_options());
+  return re2::RE2::PartialMatch(text, named);
+}
+
+// "PyTorch version: 2.3.1+cu121", "torch==2.1"; "ROCM used to build PyTorch: 6.1" is ROCm's own.
+std::string find_torch_version(re2::StringPiece text) {
+  static const re2::RE2 version(
+      R"((used to build Py)?(?i:pytorch version|torch version|torch\.__version__|torch\s*==|torch\s*:)\s*[:=]?\s*v?)"
+      R"((\d\.\d{1,2}(?:\.\d+)?(?:[.+\w]{0,40}))|\btorch[ -](\d\.\d{1,2}\.\d+(?:\+\w+)?))",
+      bytes_options());
+  std::string of_another;
+  std::string named;
+  std::string joined;
+  while (re2::RE2::FindAndConsume(&text, version, &of_another, &named, &joined)) {
+    if (of_another.empty()) return named.empty() ? joined : named;
+  }
+  return {};
+}
+
+// The first name of a card that tells its compute capability.
+void find_gpu_name(re2::StringPiece text, Surroundings& around) {
+  static const re2::RE2 named(R"(((?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[ -][\w -]{2,40}|\b[VAHP]100\b))",
+                              bytes_options());
+  constexpr int kMostLooks = 100;
+  std::string name;
+  for (int i = 0; i < kMostLooks && re2::RE2::FindAndConsume(&text, named, &name); ++i) {
+    if (!compute_capability(name)) continue;
+    around.gpu_name = name;
+    return;
+  }
+}
+
+// "batch shape: torch.Size([32, 3, 224, 224])", in 32-bit floats: what most loaders hand out.
+std::optional<double> printed_batch_bytes(re2::StringPiece text) {
+  static const re2::RE2 shape(
+      R"((?i:\b(?:batch|inputs?|images?|imgs?|data|samples?)\b)[^\n]{0,40}?torch\.Size\(\[(\d{1,9}(?:, \d{1,9}){1,5})\]\))",
+      bytes_options());
+  std::string sizes;
+  if (!re2::RE2::PartialMatch(text, shape, &sizes)) return std::nullopt;
+  double bytes = sizeof(float);
+  re2::StringPiece rest(sizes);
+  static const re2::RE2 number(R"((\d+))", bytes_options());
+  for (int64_t size = 0; re2::RE2::FindAndConsume(&rest, number, &size);) bytes *= static_cast<double>(size);
+  return bytes > 0 ? std::optional<double>(bytes) : std::nullopt;
+}
+
+// The loader's arguments in code, a configuration or a command line.
+void read_loader(re2::StringPiece text, Surroundings& around) {
+  static const re2::RE2 workers(R"((?:\bnum[_-]|_num_|--)workers["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
+  static const re2::RE2 prefetch(R"(\bprefetch[_-]factor["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
+  static const re2::RE2 batch(R"(batch[_-]size["']?\s*[:= ]\s*(\d{1,6})\b)", bytes_options());
+  static const re2::RE2 pinned(R"(\bpin[_-]memory["']?\s*[:= ]\s*(True|False)\b)", bytes_options());
+  int number = 0;
+  std::string word;
+  if (!around.num_workers && re2::RE2::PartialMatch(text, workers, &number)) around.num_workers = number;
+  if (!around.prefetch_factor && re2::RE2::PartialMatch(text, prefetch, &number)) around.prefetch_factor = number;
+  if (!around.batch_size && re2::RE2::PartialMatch(text, batch, &number)) around.batch_size = number;
+  if (!around.pin_memory && re2::RE2::PartialMatch(text, pinned, &word)) around.pin_memory = word == "True";
+  static const re2::RE2 processes(R"(\bnproc[_-]per[_-]node["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
+  if (!around.ranks_on_host && re2::RE2::PartialMatch(text, processes, &number) && number > 0)
+    around.ranks_on_host = number;
+  if (!around.batch_bytes) around.batch_bytes = printed_batch_bytes(text);
+}
+
+}  // namespace
+
+void look_around(std::string_view raw, Surroundings& around) {
+  static const re2::RE2 cuda(R"((?i:CUDA used to build PyTorch|CUDA version)\s*:\s*(\d+\.\d+))", bytes_options());
+  const re2::StringPiece subject(raw.data(), raw.size());
+  if (around.torch_version.empty()) around.torch_version = find_torch_version(subject);
+  if (around.cuda_version.empty()) (void)re2::RE2::PartialMatch(subject, cuda, &around.cuda_version);
+  read_gpustat(raw, around);
+  read_loader(subject, around);
+  around.is_windows |=
+      contains(raw, ":\\") && (contains(raw, ".py\"") || contains(raw, ".dll") || contains(raw, "WinError"));
+  around.is_wsl |= contains(raw, "WSL") || contains(raw, "/mnt/c/") || contains(raw, "microsoft-standard");
+  around.is_notebook |= contains(raw, "ipykernel") || contains(raw, "<ipython-input") || contains(raw, "/content/") ||
+                        contains(raw, "----> ") || contains(raw, "/kaggle/");
+  around.is_container |= contains(raw, "docker") || contains(raw, "kubepods") || contains(raw, "/.dockerenv") ||
+                         contains(raw, "OOMKilled") || contains(raw, "containerd");
+  around.is_slurm |= contains(raw, "slurm") || contains(raw, "srun:");
+  around.is_rocm |= names_rocm(subject);
+  around.expandable_segments |= sets_expandable_segments(subject) || contains(raw, "expandable_segments is enabled");
+  if (around.gpu_name.empty()) find_gpu_name(subject, around);
+  if (around.framework.empty()) {
+    for (std::string_view name : {"deepspeed", "lightning", "accelerate", "transformers"}) {
+      if (contains(raw, std::string("/") + std::string(name)) && around.framework.empty()) around.framework = name;
+    }
+  }
+}
+
+}  // namespace oomscope

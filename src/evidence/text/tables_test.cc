@@ -1,0 +1,77 @@
+#include "evidence/text/tables.h"
+
+#include <gtest/gtest.h>
+
+namespace oomscope {
+namespace {
+
+constexpr double kMiB = 1048576;
+
+TextEvidence read(std::string_view text) {
+  TextEvidence evidence;
+  read_table(plain_lines(text), 1, evidence);
+  return evidence;
+}
+
+TEST(Tables, NvidiaSmiGivesCardsAndProcesses) {
+  const Surroundings around = read(
+                                  "| NVIDIA-SMI 535.54    Driver Version: 535.54    CUDA Version: 12.2 |\n"
+                                  "|   1  Quadro RTX 6000     Off  | 00000000:01:00.0 Off |      0 |\n"
+                                  "| 30%   40C    P8    20W / 260W |  20000MiB / 24576MiB |   0%   Default |\n"
+                                  "|    1   N/A  N/A      4321      C   python train.py      19000MiB |\n")
+                                  .surroundings;
+  ASSERT_EQ(around.gpus.size(), 1U);
+  EXPECT_EQ(around.gpus[0].index, 1);
+  EXPECT_EQ(around.gpus[0].name, "Quadro RTX 6000");
+  EXPECT_EQ(around.gpus[0].used_bytes, 20000 * kMiB);
+  ASSERT_EQ(around.gpu_processes.size(), 1U);
+  EXPECT_EQ(around.gpu_processes[0].pid, 4321);
+  EXPECT_EQ(around.gpu_processes[0].used_bytes, 19000 * kMiB);
+}
+
+TEST(Tables, FreeTellsItsUnitBySize) {
+  const std::string_view head = "              total        used        free      shared  buff/cache   available\n";
+  EXPECT_EQ(read(std::string(head) + "Mem:  65536000  1000 1000 10 100 32768000\n").surroundings.host_total_bytes,
+            65536000.0 * 1024);
+  EXPECT_EQ(read(std::string(head) + "Mem:  64000 1000 1000 10 100 32000\n").surroundings.host_available_bytes,
+            32000 * kMiB);
+  EXPECT_EQ(read(std::string(head) + "Mem:  62Gi 1Gi 1Gi 10Mi 1Gi 31Gi\n").surroundings.host_total_bytes,
+            62 * 1024 * kMiB);
+}
+
+TEST(Tables, DfOfSharedMemory) {
+  const Surroundings around = read("shm              64M   63M  1.0M  99% /dev/shm\n").surroundings;
+  EXPECT_EQ(around.shm_total_bytes, 64 * kMiB);
+  EXPECT_EQ(around.shm_used_bytes, 63 * kMiB);
+  EXPECT_EQ(read("tmpfs 65536 0 65536 0% /dev/shm\n").surroundings.shm_total_bytes, 64 * kMiB);
+}
+
+TEST(Tables, AMemorySummaryHasStatsNames) {
+  const TextEvidence evidence = read(
+      "|                  PyTorch CUDA memory summary, device ID 3                 |\n"
+      "|            CUDA OOMs: 2            |        cudaMalloc retries: 5         |\n"
+      "| Allocated memory      |   66560 KiB |  132096 KiB |  264192 KiB |  197632 KiB |\n"
+      "|       from large pool |   65536 KiB |  131072 KiB |  262144 KiB |  196608 KiB |\n"
+      "| Allocations           |     763     |    1526     |     880 K   |     880 K   |\n");
+  ASSERT_EQ(evidence.summaries.size(), 1U);
+  const MemorySummary& summary = evidence.summaries.front();
+  EXPECT_EQ(summary.device, 3);
+  EXPECT_EQ(summary.num_ooms, 2);
+  EXPECT_EQ(summary.num_alloc_retries, 5);
+  ASSERT_EQ(summary.rows.size(), 3U);
+  EXPECT_EQ(summary.rows[0].metric, "allocated_bytes.all");
+  EXPECT_EQ(summary.rows[0].values[1], 132096.0 * 1024);
+  EXPECT_EQ(summary.rows[1].metric, "allocated_bytes.large_pool");
+  EXPECT_EQ(summary.rows[2].values[2], 880000.0);
+}
+
+TEST(Gpustat, EveryRowIsACard) {
+  Surroundings around;
+  read_gpustat("[0] Tesla V100 | 44'C,   0 % | 15836 / 16130 MB |\n[1] Tesla V100 | 40'C,  0 % | 10 / 16130 MB |\n",
+               around);
+  ASSERT_EQ(around.gpus.size(), 2U);
+  EXPECT_EQ(around.gpus[1].used_bytes, 10 * kMiB);
+}
+
+}  // namespace
+}  // namespace oomscope

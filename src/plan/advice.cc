@@ -1,0 +1,231 @@
+// Note [Ranking sets of measures]
+//
+// A peak is a maximum over instants, so savings do not add up: checkpointing and a fused optimizer step each bring
+// nothing alone where the other's instant is as high. So a job's profile is its most live bytes by phase; each measure
+// multiplies the phases by what its own replay showed, and a set's estimate is the largest phase of the product. That
+// ranks a hundred thousand sets in milliseconds. It is no proof: the twenty cheapest that may fit are made and replayed
+// under the cap, and what does not complete is left out.
+#include "plan/advice.h"
+
+#include <algorithm>
+#include <array>
+
+#include "replay/parallel.h"
+
+namespace oomscope {
+namespace {
+
+constexpr size_t kConfirmed = 20;
+constexpr double kSlack = 1.1;  // how far above the cap an estimate may be that is still tried
+constexpr size_t kGroups = static_cast<size_t>(MeasureGroup::mode) + 1;
+
+// Applied in this order: what changes the requests of a pass before what repeats or recomputes them.
+constexpr std::array<MeasureGroup, kGroups> kOrder = {
+    MeasureGroup::mode,      MeasureGroup::attention,     MeasureGroup::loss,
+    MeasureGroup::precision, MeasureGroup::checkpointing, MeasureGroup::batch,
+    MeasureGroup::gradients, MeasureGroup::optimizer,     MeasureGroup::sharding};
+
+// Most live bytes while forward and loss, backward, the step, and the rest are running.
+using Profile = std::array<double, 4>;
+
+size_t part_of(Phase phase) {
+  if (phase == Phase::forward || phase == Phase::loss) return 0;
+  if (phase == Phase::backward) return 1;
+  return phase == Phase::optimizer_step ? 2 : 3;
+}
+
+Profile profile_of(const Job& job) {
+  Profile most{};
+  double live = 0;
+  for (size_t i = 0; i < job.requests.kind.size(); ++i) {
+    const uint32_t id = job.requests.id[i];
+    const RequestKind kind = job.requests.kind[i];
+    if (kind == RequestKind::malloc) live += static_cast<double>(job.size(id));
+    if (kind == RequestKind::free || kind == RequestKind::free_held) live -= static_cast<double>(job.size(id));
+    double& part = most[part_of(job.phase[i])];
+    part = std::max(part, live);
+  }
+  return most;
+}
+
+// A measure with what it makes of each phase; none of a group: null, and ones.
+struct Choice {
+  const Measure* measure = nullptr;
+  Profile factor{1, 1, 1, 1};
+};
+
+struct Candidate {
+  std::array<const Measure*, kGroups> measures{};
+  size_t conf = 0;
+  double cost = 1;
+  double estimate = 0;
+  [[nodiscard]] size_t count() const {
+    return static_cast<size_t>(std::count_if(measures.begin(), measures.end(), [](const Measure* m) { return m; }));
+  }
+};
+
+bool is_better(const Candidate& a, const Candidate& b) {
+  if (a.cost != b.cost) return a.cost < b.cost;
+  if (a.count() != b.count()) return a.count() < b.count();
+  return a.estimate < b.estimate;
+}
+
+class Ranking {
+ public:
+  Ranking(Profile base, double cap, std::vector<double> overheads)
+      : base_(base), cap_(cap), overheads_(std::move(overheads)) {}
+
+  void run(const std::array<std::vector<Choice>, kGroups>& choices) { extend(choices, 0, base_, Candidate{}); }
+
+  int64_t combinations = 0;
+  std::vector<Candidate> best;  // a heap, the worst first
+
+ private:
+  void extend(const std::array<std::vector<Choice>, kGroups>& choices, size_t group, const Profile& profile,
+              const Candidate& candidate) {
+    if (group == kGroups) {
+      for (size_t conf = 0; conf < overheads_.size(); ++conf) consider(candidate, profile, conf);
+      return;
+    }
+    for (const Choice& choice : choices[group]) {
+      Candidate next = candidate;
+      next.measures[group] = choice.measure;
+      if (choice.measure != nullptr) next.cost *= choice.measure->rank_cost;
+      Profile product = profile;
+      for (size_t i = 0; i < product.size(); ++i) product[i] *= choice.factor[i];
+      extend(choices, group + 1, product, next);
+    }
+  }
+
+  void consider(Candidate candidate, const Profile& profile, size_t conf) {
+    ++combinations;
+    candidate.conf = conf;
+    candidate.estimate = *std::max_element(profile.begin(), profile.end()) * overheads_[conf];
+    if (candidate.estimate > cap_ * kSlack) return;
+    // Settings cost no time, but the recorded ones are no change at all.
+    if (conf != 0) candidate.cost *= 1.001;
+    best.push_back(candidate);
+    std::push_heap(best.begin(), best.end(), is_better);
+    if (best.size() <= kConfirmed) return;
+    std::pop_heap(best.begin(), best.end(), is_better);
+    best.pop_back();
+  }
+
+  Profile base_;
+  double cap_;
+  std::vector<double> overheads_;  // reserved over live bytes, by settings
+};
+
+// Does it change what forward and backward ask for, by what their modules are?
+bool needs_modules(MeasureGroup group) {
+  return group != MeasureGroup::optimizer && group != MeasureGroup::gradients && group != MeasureGroup::sharding;
+}
+
+std::optional<Job> apply_all(const Job& job, const Candidate& candidate) {
+  std::optional<Job> changed = job;
+  for (const Measure* measure : candidate.measures) {
+    if (measure == nullptr) continue;
+    Result<Job> next = measure->apply(*changed);
+    if (!next) return std::nullopt;
+    changed = std::move(*next);
+  }
+  return changed;
+}
+
+MeasureSet set_of(const Candidate& candidate, const std::vector<std::string>& confs) {
+  MeasureSet set{
+      .measures = {}, .conf = confs[candidate.conf], .outcome = {}, .cost = candidate.cost, .time_factor = 1.0};
+  for (const Measure* measure : candidate.measures) {
+    if (measure == nullptr) continue;
+    set.measures.push_back(measure);
+    if (set.time_factor && measure->time_factor) {
+      *set.time_factor *= *measure->time_factor;
+    } else {
+      set.time_factor.reset();
+    }
+  }
+  return set;
+}
+
+}  // namespace
+
+std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& question, int threads) {
+  WhatIf unlimited = question;
+  unlimited.cap_bytes.reset();
+  const Outcome base = replay_what_if(job.requests, unlimited);
+  std::vector<MeasureOutcome> outcomes(all_measures().size());
+  run_parallel(outcomes.size(), threads, [&](size_t i) {
+    MeasureOutcome& result = outcomes[i];
+    result.measure = &all_measures()[i];
+    if (job.is_compiled && needs_modules(result.measure->group)) {
+      result.refused = "compiled";
+      return;
+    }
+    const Result<Job> changed = result.measure->apply(job);
+    if (!changed) {
+      result.refused = changed.error().what;
+      return;
+    }
+    result.outcome = replay_what_if(changed->requests, unlimited);
+    result.saved_allocated = base.peak_allocated - result.outcome.peak_allocated;
+    result.brings_nothing =
+        static_cast<double>(result.saved_allocated) < kNothing * static_cast<double>(base.peak_allocated);
+    if (question.cap_bytes) result.fits = replay_what_if(changed->requests, question).completed;
+  });
+  return outcomes;
+}
+
+SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<MeasureOutcome>& alone,
+                    const std::vector<std::string>& confs, int threads) {
+  SetSearch search;
+  if (!question.cap_bytes) return search;
+  const Profile base = profile_of(job);
+  std::array<std::vector<Choice>, kGroups> choices;
+  for (size_t group = 0; group < kGroups; ++group) {
+    choices[group].push_back(Choice{});
+    // Several processes are another set-up: no search puts them in.
+    if (kOrder[group] == MeasureGroup::sharding) continue;
+    for (const MeasureOutcome& outcome : alone) {
+      if (outcome.measure->group != kOrder[group] || !outcome.refused.empty()) continue;
+      const Result<Job> changed = outcome.measure->apply(job);
+      if (!changed) continue;
+      Choice choice{.measure = outcome.measure, .factor = profile_of(*changed)};
+      for (size_t i = 0; i < base.size(); ++i) choice.factor[i] = base[i] > 0 ? choice.factor[i] / base[i] : 1;
+      choices[group].push_back(choice);
+    }
+  }
+  std::vector<double> overheads;
+  std::vector<AllocatorSettings> settings;
+  std::vector<std::string> known;
+  for (const std::string& conf : confs) {
+    const Result<ParsedSettings> parsed = parse_allocator_settings(conf, question.rules.parser);
+    if (!parsed) continue;
+    const Outcome outcome =
+        replay_what_if(job.requests, {.rules = question.rules, .settings = parsed->settings, .cap_bytes = {}});
+    known.push_back(conf);
+    settings.push_back(parsed->settings);
+    // Under a cap a run gives cached segments back before it fails: half of what it reserves beyond the live bytes.
+    const double ratio =
+        static_cast<double>(outcome.peak_reserved) / static_cast<double>(std::max<int64_t>(outcome.peak_requested, 1));
+    overheads.push_back(1 + (ratio - 1) / 2);
+  }
+  Ranking ranking(base, static_cast<double>(*question.cap_bytes), overheads);
+  ranking.run(choices);
+  search.combinations = ranking.combinations;
+  std::sort(ranking.best.begin(), ranking.best.end(), is_better);
+  std::vector<MeasureSet> sets(ranking.best.size());
+  run_parallel(sets.size(), threads, [&](size_t i) {
+    sets[i] = set_of(ranking.best[i], known);
+    const std::optional<Job> changed = apply_all(job, ranking.best[i]);
+    if (!changed) return;
+    WhatIf own = question;
+    own.settings = settings[ranking.best[i].conf];
+    sets[i].outcome = replay_what_if(changed->requests, own);
+  });
+  search.replayed = static_cast<int64_t>(sets.size());
+  std::copy_if(sets.begin(), sets.end(), std::back_inserter(search.fitting),
+               [](const MeasureSet& set) { return set.outcome.completed; });
+  return search;
+}
+
+}  // namespace oomscope

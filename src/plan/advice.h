@@ -1,0 +1,50 @@
+// Advice: what each measure brings to a job, and the cheapest sets of them that fit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/job.h"
+#include "plan/measures/measure.h"
+#include "replay/what_if.h"
+
+namespace oomscope {
+
+// Savings below this share of the peak are none: where another instant is the peak, a measure does not help.
+inline constexpr double kNothing = 0.03;
+
+struct MeasureOutcome {
+  const Measure* measure = nullptr;
+  std::string refused;          // why it cannot be applied, a key's last part; empty: replayed
+  Outcome outcome;              // without a limit
+  bool fits = false;            // completes under the cap, where there is one
+  int64_t saved_allocated = 0;  // of the peak; negative: it needs more
+  bool brings_nothing = false;
+};
+
+// All measures, each alone, in the order of the list. `question` with the cap, if there is one.
+[[nodiscard]] std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& question, int threads);
+
+// Measures taken together, in the order in which they are applied.
+struct MeasureSet {
+  std::vector<const Measure*> measures;
+  std::string conf;  // allocator settings
+  Outcome outcome;   // under the cap
+  double cost = 1;   // product of the measures' rank_cost
+  std::optional<double> time_factor;
+};
+
+struct SetSearch {
+  int64_t combinations = 0;  // ranked by closed forms
+  int64_t replayed = 0;
+  std::vector<MeasureSet> fitting;  // the cheapest first, all confirmed by replay
+};
+
+// The cheapest sets that fit question.cap_bytes. `alone`: of evaluate_measures. `confs`: settings to combine with.
+[[nodiscard]] SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<MeasureOutcome>& alone,
+                                  const std::vector<std::string>& confs, int threads);
+
+}  // namespace oomscope

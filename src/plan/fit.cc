@@ -1,0 +1,231 @@
+// The largest value is found by doubling and bisection, each step decided by replays. Far from the cap two replays
+// decide (nothing refused without a limit, or more bytes live than the cap); near it a ladder of caps around it does.
+#include "plan/fit.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "model/structure.h"
+#include "replay/parallel.h"
+
+namespace oomscope {
+namespace {
+
+constexpr int64_t kMostValue = int64_t{1} << 32;
+constexpr int kRungs = 6;
+constexpr double kIsland = 0.03;     // how far above the cap a larger one may still fail
+constexpr double kFarIsland = 0.02;  // an edge that is so far above is no matter of details
+constexpr std::array<std::string_view, 4> kConfs = {"", "expandable_segments:True", "max_split_size_mb:128",
+                                                    "garbage_collection_threshold:0.8"};
+
+// Does it complete in a share of the cap, wherever the driver puts segments?
+struct Completes {
+  bool everywhere = false;
+  bool somewhere = false;
+  bool as_observed = false;  // where drivers that we have seen put them
+};
+Completes completes_in(const RequestStream& requests, WhatIf question, double share) {
+  question.cap_bytes = static_cast<int64_t>(static_cast<double>(*question.cap_bytes) * share);
+  const OutcomeRange range = replay_range(requests, question);
+  return {.everywhere = range.completed_everywhere,
+          .somewhere = range.completed_somewhere,
+          .as_observed = range.main.completed};
+}
+
+// Caps around the given one decide: a run that completes in it and fails in a larger one is an island below the edge.
+Fits near_the_edge(const RequestStream& requests, const WhatIf& question, double margin) {
+  const Completes here = completes_in(requests, question, 1);
+  double failing = here.everywhere ? -1 : 0;  // the largest share above 1 at which it may fail
+  double sure_failing = here.as_observed ? -1 : 0;
+  bool all_fail = !here.somewhere;  // from the cap up to the margin
+  for (int rung = 1; rung <= kRungs; ++rung) {
+    const double above = kIsland * rung / kRungs;
+    const Completes there = completes_in(requests, question, 1 + above);
+    if (!there.everywhere) failing = above;
+    if (!there.as_observed) sure_failing = above;
+    if (above <= margin && there.somewhere) all_fail = false;
+  }
+  if (all_fail || sure_failing >= kFarIsland) return Fits::no;
+  if (failing >= 0) return Fits::unknown;
+  for (int rung = 1; rung <= kRungs; ++rung) {
+    if (!completes_in(requests, question, 1 - margin * rung / kRungs).everywhere) return Fits::unknown;
+  }
+  return Fits::yes;
+}
+
+LimitingInstant find_instant(const Structure& structure, const RequestStream& requests) {
+  LimitingInstant most;
+  int64_t live = 0;
+  for (size_t i = 0; i < requests.kind.size(); ++i) {
+    const uint32_t id = requests.id[i];
+    if (requests.kind[i] == RequestKind::free || requests.kind[i] == RequestKind::free_held) live -= requests.size[id];
+    if (requests.kind[i] != RequestKind::malloc) continue;
+    live += requests.size[id];
+    if (live > most.requested) most = {.event = requests.begin[id], .phase = Phase::unknown, .requested = live};
+  }
+  if (most.event != kNoEvent && most.event < structure.span_of.size()) {
+    most.phase = structure.span_at(most.event).phase;
+  }
+  return most;
+}
+
+// Where scratch is guessed: the middle one of the guesses by what it reserves, and their range.
+OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
+  OutcomeRange range = replay_range(requests_at(model, value), question);
+  if (value == model.base_value() || model.guesses.empty()) return range;
+  std::vector<Outcome> outcomes = {range.main};
+  for (uint32_t variant = 1; variant < kVariants; ++variant) {
+    outcomes.push_back(replay_what_if(requests_at(model, value, variant), question));
+  }
+  std::sort(outcomes.begin(), outcomes.end(),
+            [](const Outcome& a, const Outcome& b) { return a.peak_reserved < b.peak_reserved; });
+  range.main = outcomes[outcomes.size() / 2];
+  range.peak_reserved_low = std::min(range.peak_reserved_low, outcomes.front().peak_reserved);
+  range.peak_reserved_high = std::max(range.peak_reserved_high, outcomes.back().peak_reserved);
+  return range;
+}
+
+class LargestSearch {
+ public:
+  LargestSearch(const ScalingModel& model, const WhatIf& question) : model_(model), question_(question) {}
+
+  std::optional<int64_t> run() {
+    int64_t low = 0;
+    int64_t high = std::max<int64_t>(model_.base_value(), 1);
+    while (high < kMostValue && fits(high) == Fits::yes) low = std::exchange(high, high * 2);
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      (fits(middle) == Fits::yes ? low : high) = middle;
+    }
+    return low > 0 ? std::optional<int64_t>(low) : std::nullopt;
+  }
+
+  // The first value from `from` on that surely does not fit.
+  int64_t first_no(int64_t from) {
+    int64_t value = from;
+    while (fits(value) == Fits::unknown && value < from + 64) ++value;
+    return value;
+  }
+
+ private:
+  Fits fits(int64_t value) {
+    const auto known = known_.find(value);
+    if (known != known_.end()) return known->second;
+    return known_[value] = fits_at(model_, value, question_);
+  }
+
+  const ScalingModel& model_;
+  const WhatIf& question_;
+  std::map<int64_t, Fits> known_;
+};
+
+// Recorded values, and from the largest on twice and twice again, to beyond what fits.
+std::vector<int64_t> values_to_show(const ScalingModel& model, const FitQuestion& question, const Fit& fit) {
+  std::vector<int64_t> values = model.values;
+  if (question.at) values.push_back(*question.at);
+  if (model.values.size() > 1) {
+    const int64_t end = fit.largest ? *fit.largest : model.base_value() * 16;
+    for (int64_t value = model.base_value() * 2; value < end && values.size() < 24; value *= 2) values.push_back(value);
+    if (question.cap_bytes && fit.largest) {
+      values.push_back(*fit.largest);
+      values.push_back(*fit.largest + 1);
+    }
+    if (!fit.largest && !question.cap_bytes) values.push_back(end);
+  }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+std::vector<FitSetting> settings_to_try(const FitQuestion& question) {
+  std::vector<FitSetting> list;
+  const auto add = [&](std::string conf, const AllocatorSettings& settings) {
+    const bool known =
+        std::any_of(list.begin(), list.end(), [&](const FitSetting& s) { return s.settings == settings; });
+    if (!known) list.push_back({.conf = std::move(conf), .settings = settings, .largest = {}});
+  };
+  add(to_conf_string(question.settings, question.rules.parser), question.settings);
+  for (std::string_view conf : kConfs) {
+    const Result<ParsedSettings> parsed = parse_allocator_settings(conf, question.rules.parser);
+    if (parsed) add(std::string(conf), parsed->settings);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string_view name_of(Fits fits) {
+  switch (fits) {
+    case Fits::yes: return "yes";
+    case Fits::no: return "no";
+    case Fits::unknown: return "unknown";
+  }
+  return "unknown";
+}
+
+Fits fits_in(const RequestStream& requests, const WhatIf& question) {
+  WhatIf unlimited = question;
+  unlimited.cap_bytes.reset();
+  const double cap = static_cast<double>(*question.cap_bytes);
+  const OutcomeRange free_run = replay_range(requests, unlimited);
+  const bool is_exact = free_run.main.address_ties == 0;
+  const double margin = is_exact ? kExactMargin : kSureMargin;
+  if (static_cast<double>(free_run.main.peak_requested) > cap * (1 + margin)) return Fits::no;
+  const bool collects = question.settings.garbage_collection_threshold > 0;  // changes the run before the cap is met
+  const double may_be_larger = is_exact ? 0 : kAddressMargin;
+  if (!collects && static_cast<double>(free_run.peak_reserved_high) * (1 + may_be_larger) <= cap) return Fits::yes;
+  return near_the_edge(requests, question, margin);
+}
+
+Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
+  const RequestStream requests = requests_at(model, value);
+  if (value == model.base_value() || model.guesses.empty()) return fits_in(requests, question);
+  uint32_t fitting = completes_in(requests, question, 1).everywhere ? 1 : 0;
+  for (uint32_t variant = 1; variant < kVariants; ++variant) {
+    fitting += completes_in(requests_at(model, value, variant), question, 1).everywhere ? 1 : 0;
+    if (fitting > 0 && fitting <= variant) return Fits::unknown;
+  }
+  return fitting == kVariants ? Fits::yes : Fits::no;
+}
+
+Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
+  Fit fit;
+  fit.by_setting = settings_to_try(question);
+  const WhatIf unlimited{.rules = question.rules, .settings = question.settings, .cap_bytes = {}};
+  WhatIf limited = unlimited;
+  limited.cap_bytes = question.cap_bytes;
+  if (question.cap_bytes && model.values.size() > 1) {
+    run_parallel(
+        fit.by_setting.size(), question.threads,
+        [&](size_t i) {
+          WhatIf own = limited;
+          own.settings = fit.by_setting[i].settings;
+          LargestSearch search(model, own);
+          fit.by_setting[i].largest = search.run();
+          if (i == 0) fit.largest_maybe = search.first_no(fit.by_setting[i].largest.value_or(0) + 1);
+        },
+        question.progress);
+    fit.largest = fit.by_setting.front().largest;
+  }
+  const Structure structure = find_structure(model.base.verification->timeline);
+  for (int64_t value : values_to_show(model, question, fit)) {
+    fit.points.push_back({.value = value,
+                          .recorded = std::find(model.values.begin(), model.values.end(), value) != model.values.end(),
+                          .outcome = {},
+                          .fits = {},
+                          .instant = {}});
+  }
+  run_parallel(
+      fit.points.size(), question.threads,
+      [&](size_t i) {
+        FitPoint& point = fit.points[i];
+        point.outcome = outcome_at(model, point.value, unlimited);
+        if (question.cap_bytes) point.fits = fits_at(model, point.value, limited);
+        point.instant = find_instant(structure, requests_at(model, point.value));
+      },
+      question.progress);
+  return fit;
+}
+
+}  // namespace oomscope

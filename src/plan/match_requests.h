@@ -1,0 +1,49 @@
+// Which request of one recording is which request of another, where one quantity of the job differs between them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/bias_scratch.h"
+#include "replay/verify.h"
+#include "replay/what_if.h"
+
+namespace oomscope {
+
+inline constexpr uint32_t kNoMatch = 0xffffffff;
+
+// A recording as scaling reads it: what it asked for, in order, and from where. The scratch of bias sums is left out of
+// the order: it follows from their sizes.
+struct RequestLog {
+  const Verification* verification = nullptr;
+  RequestStream requests;
+  std::vector<uint32_t> order;  // allocations as they are asked for
+  std::vector<uint64_t> site;   // by position in `order`: a hash of the stack's text; 0 without frames
+  std::vector<bool> scratch;    // by position: freed before three others were asked for
+  std::vector<BiasSum> sums;
+};
+[[nodiscard]] RequestLog request_log(const Verification& verification, const Structure& structure);
+
+// Where two recordings part.
+struct FirstDifference {
+  std::string what;     // "other requests", "fewer requests"
+  uint32_t event_base;  // kNoEvent: behind the end
+  uint32_t event_other;
+  std::string site_base;  // function and file:line
+  std::string site_other;
+};
+
+struct RequestMatch {
+  std::vector<uint32_t> partner;  // by position in the base's order: position in the other's, or kNoMatch
+  double growth = 1;              // by which most of the sizes that differ do: base over other
+  int64_t framed = 0;             // requests of the base that have frames and are no scratch
+  int64_t framed_unmatched = 0;
+  int64_t matched = 0;
+  std::vector<FirstDifference> first;  // one at most
+};
+
+// Linear in requests where the runs are alike; see Note [Matching requests].
+[[nodiscard]] RequestMatch match_requests(const RequestLog& base, const RequestLog& other);
+
+}  // namespace oomscope

@@ -1,0 +1,112 @@
+#include "plan/measures/common.h"
+
+#include <algorithm>
+#include <map>
+
+namespace oomscope {
+namespace {
+
+constexpr int64_t kTensorBytes = 1024;  // less is a counter or a scalar
+constexpr double kGoodPart = 0.15;
+constexpr int64_t kStatistics = 64;  // a layer's output is no such part of its largest tensor; what norms keep is
+
+// Requests of one stack side by side.
+struct Run {
+  StackId stack;
+  uint32_t begin;  // position
+  uint32_t end;    // of its last request, plus one
+  int64_t kept_bytes;
+};
+
+std::vector<Run> forward_runs(const Job& job, const JobPass& pass) {
+  std::vector<Run> runs;
+  for (uint32_t id : job.made_between(pass.begin, pass.forward_end)) {
+    const JobBlock& block = job.blocks[id];
+    if (block.phase != Phase::forward) continue;
+    if (runs.empty() || runs.back().stack != block.stack) runs.push_back({block.stack, block.made_at, 0, 0});
+    runs.back().end = block.made_at + 1;
+    if (job.is_kept_for_backward(id)) runs.back().kept_bytes += job.size(id);
+  }
+  return runs;
+}
+
+}  // namespace
+
+Error does_not_apply(std::string_view reason) {
+  return Error{.code = "does-not-apply", .what = std::string(reason), .where = "measure", .hint = ""};
+}
+
+std::set<int64_t> parameter_sizes(const Job& job) {
+  std::set<int64_t> sizes;
+  for (uint32_t id = 0; id < job.blocks.size(); ++id) {
+    if (job.blocks[id].category == Category::parameter) sizes.insert(job.size(id));
+  }
+  return sizes;
+}
+
+int64_t largest_parameter(const Job& job) {
+  const std::set<int64_t> sizes = parameter_sizes(job);
+  return sizes.empty() ? 0 : *sizes.rbegin();
+}
+
+std::vector<JobPass> training_passes(const Job& job) {
+  std::vector<JobPass> passes;
+  std::copy_if(job.passes.begin(), job.passes.end(), std::back_inserter(passes),
+               [](const JobPass& pass) { return pass.has_backward && pass.begin != kNowhere; });
+  return passes;
+}
+
+bool is_step_temporary(const Job& job, uint32_t id) {
+  return job.blocks[id].phase == Phase::optimizer_step && job.freed_in(id) == Phase::optimizer_step &&
+         job.blocks[id].category != Category::optimizer_state && job.size(id) > kTensorBytes;
+}
+
+bool is_optimizer_state(const Job& job, uint32_t id) {
+  return job.blocks[id].category == Category::optimizer_state && job.size(id) > kTensorBytes;
+}
+
+// The stacks of a layer's lines come back once a layer, or several times (two projections in one line). So the number
+// of layers is the smallest that a good part of the kept bytes comes back with; a layer begins where the first of those
+// lines does.
+std::vector<Layer> find_layers(const Job& job, const JobPass& pass) {
+  const std::vector<Run> runs = forward_runs(job, pass);
+  std::map<StackId, int64_t> times;
+  for (const Run& run : runs) ++times[run.stack];
+  std::map<int64_t, int64_t> bytes_by_times;
+  for (const Run& run : runs) {
+    if (times[run.stack] > 1) bytes_by_times[times[run.stack]] += run.kept_bytes;
+  }
+  std::vector<Layer> layers;
+  if (bytes_by_times.empty()) return layers;
+  int64_t all_bytes = 0;
+  for (const auto& [number, bytes] : bytes_by_times) all_bytes += bytes;
+  int64_t count = 0;
+  for (const auto& [number, bytes] : bytes_by_times) {
+    if (count == 0 && static_cast<double>(bytes) >= kGoodPart * static_cast<double>(all_bytes)) count = number;
+  }
+  std::vector<size_t> begins;  // indices into runs
+  StackId first = StackId::none;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (times[runs[i].stack] == count && first == StackId::none) first = runs[i].stack;
+    if (first != StackId::none && runs[i].stack == first) begins.push_back(i);
+  }
+  for (size_t i = 0; i < begins.size(); ++i) {
+    // The last layer is as long as the one before it.
+    const size_t end = i + 1 < begins.size() ? begins[i + 1] : begins[i] + (i > 0 ? begins[i] - begins[i - 1] : 1);
+    layers.push_back({.begin = runs[begins[i]].begin,
+                      .end = end < runs.size() ? runs[end].begin : runs.back().end,
+                      .output = kNoAllocation});
+  }
+  for (Layer& layer : layers) {
+    int64_t largest = 0;
+    const std::vector<uint32_t> ids = job.made_between(layer.begin, layer.end);
+    for (uint32_t id : ids) largest = std::max(largest, job.size(id));
+    for (uint32_t id : ids) {
+      const bool outlives = job.is_kept_for_backward(id) || job.blocks[id].freed_at >= layer.end;
+      if (outlives && job.size(id) >= largest / kStatistics) layer.output = id;
+    }
+  }
+  return layers;
+}
+
+}  // namespace oomscope

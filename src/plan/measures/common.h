@@ -1,0 +1,31 @@
+// What several measures ask of a job.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "plan/measures/measure.h"
+
+namespace oomscope {
+
+// Sizes of parameters, as requested.
+[[nodiscard]] std::set<int64_t> parameter_sizes(const Job& job);
+[[nodiscard]] int64_t largest_parameter(const Job& job);
+
+// Passes that train: with backward.
+[[nodiscard]] std::vector<JobPass> training_passes(const Job& job);
+
+// Made and freed inside an optimizer step.
+[[nodiscard]] bool is_step_temporary(const Job& job, uint32_t id);
+[[nodiscard]] bool is_optimizer_state(const Job& job, uint32_t id);
+
+// The repeated part of a model: one entry a layer, in the order of forward.
+struct Layer {
+  uint32_t begin = kNowhere;  // position of its first request
+  uint32_t end = kNowhere;    // of the first behind it
+  uint32_t output = kNoAllocation;
+};
+[[nodiscard]] std::vector<Layer> find_layers(const Job& job, const JobPass& pass);
+
+}  // namespace oomscope

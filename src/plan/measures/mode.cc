@@ -1,0 +1,54 @@
+// Without gradients: nothing is kept for a backward that never comes. A result is freed when the next operation has
+// used it, but for the input of a block, which residual connections still need at the block's end.
+#include <algorithm>
+
+#include "plan/measures/common.h"
+#include "plan/measures/list.h"
+
+namespace oomscope {
+namespace {
+
+// Passes that were never followed by backward, and that keep something all the same.
+Result<Job> no_grad(const Job& job) {
+  JobEditor editor(job);
+  bool frees = false;
+  for (const JobPass& pass : job.passes) {
+    if (pass.has_backward || pass.begin == kNowhere) continue;
+    const std::vector<Layer> layers = find_layers(job, pass);
+    std::vector<uint32_t> ids;
+    for (uint32_t id : job.made_between(pass.begin, pass.end)) {
+      const JobBlock& block = job.blocks[id];
+      const bool outlives = block.freed_at >= pass.end;
+      const bool is_returned = block.category == Category::logits && job.traits(id).has(Trait::linear);
+      if (outlives && !is_returned && block.category != Category::workspace) ids.push_back(id);
+    }
+    for (size_t i = 0; i + 2 < ids.size(); ++i) {
+      // Two requests later: the next operation's result is there, and the one after it shows that it has ended.
+      uint32_t end = job.blocks[ids[i + 2]].made_at;
+      for (const Layer& layer : layers) {
+        if (layer.output == ids[i]) {
+          const auto next =
+              std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.begin >= layer.end; });
+          if (next != layers.end()) end = std::max(end, next->end);
+        }
+      }
+      editor.free_at(ids[i], std::min(end, pass.end));
+      frees = true;
+    }
+  }
+  if (!frees) return does_not_apply("no-inference");
+  return editor.build();
+}
+
+}  // namespace
+
+Measure without_gradients() {
+  return {.id = "no-grad",
+          .remedy = "no-grad",
+          .group = MeasureGroup::mode,
+          .apply = no_grad,
+          .time_factor = 1.0,
+          .rank_cost = 1.0};
+}
+
+}  // namespace oomscope

@@ -1,0 +1,344 @@
+#include "plan/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "model/structure.h"
+#include "plan/values.h"
+
+namespace oomscope {
+namespace {
+
+// Requests whose stacks may differ between two runs of one program at two values: a fallback here and there.
+constexpr double kMostUnmatched = 0.05;
+// Without frames only order and sizes speak.
+constexpr double kLeastMatchedFrameless = 0.8;
+// Parameters that may have another size: a table of positions that grows with the sequence.
+constexpr double kMostOtherParameters = 0.02;
+// Scratch below is of the kernel, not of its data.
+constexpr int64_t kSemaphoreBytes = 64 * 1024;
+// Less cannot move a peak.
+constexpr int64_t kTellingBytes = int64_t{1} << 20;
+
+Error differ(const std::string& what, const ScalingInput& a, const ScalingInput& b) {
+  return Error{.code = "recordings-differ",
+               .what = "the recordings are not of one program at two values: " + what,
+               .where = a.path + " and " + b.path,
+               .hint = "record the same script, steps and settings twice, and change the batch alone"};
+}
+
+int64_t bytes_asked(const RequestLog& log) {
+  return std::accumulate(log.order.begin(), log.order.end(), int64_t{0},
+                         [&](int64_t sum, uint32_t id) { return sum + log.requests.size[id]; });
+}
+
+Result<Done> check_recording(const ScalingInput& input, const RequestLog& log) {
+  if (log.order.empty()) {
+    return Error{.code = "no-history",
+                 .what = "the snapshot has no history, so there is nothing to scale",
+                 .where = input.path,
+                 .hint = "record with torch.cuda.memory._record_memory_history(stacks=\"python\")"};
+  }
+  const bool died = !log.requests.failures.empty() && log.requests.failures.back().last;
+  if (died) {
+    return Error{.code = "run-failed",
+                 .what = "the recording ends in a failed request, so what would have followed is unknown",
+                 .where = input.path,
+                 .hint = "oomscope why " + input.path};
+  }
+  return Done{};
+}
+
+// Parameters have one size at every value, or it is another model.
+Result<Done> check_parameters(const RequestLog& base, const RequestLog& other, const RequestMatch& match,
+                              const Structure& structure, const ScalingInput& a, const ScalingInput& b) {
+  int64_t parameters = 0;
+  int64_t differing = 0;
+  std::string first;
+  for (size_t i = 0; i < base.order.size(); ++i) {
+    const Allocation& allocation = base.verification->timeline.allocations[base.order[i]];
+    if (structure.traits(allocation.stack).role != StackRole::model || match.partner[i] == kNoMatch) continue;
+    ++parameters;
+    const int64_t size_a = base.requests.size[base.order[i]];
+    const int64_t size_b = other.requests.size[other.order[match.partner[i]]];
+    if (size_a == size_b) continue;
+    if (differing++ == 0) first = fmt::format("a weight has {} bytes in one and {} in the other", size_a, size_b);
+  }
+  if (static_cast<double>(differing) <= kMostOtherParameters * static_cast<double>(parameters) + 1) return Done{};
+  return differ("another model: " + first, a, b);
+}
+
+Result<Done> check_match(const RequestLog& base, const RequestMatch& match, const ScalingInput& a,
+                         const ScalingInput& b) {
+  const bool framed = match.framed > 0;
+  const bool alike =
+      framed ? static_cast<double>(match.framed_unmatched) <= kMostUnmatched * static_cast<double>(match.framed)
+             : static_cast<double>(match.matched) >= kLeastMatchedFrameless * static_cast<double>(base.order.size());
+  if (alike) return Done{};
+  if (match.first.empty()) return differ("other requests in other order", a, b);
+  const FirstDifference& first = match.first[0];
+  return differ(
+      fmt::format("the first difference is {}{} against {}{}", first.site_base,
+                  first.event_base == kNoEvent ? "" : fmt::format(", event {},", first.event_base), first.site_other,
+                  first.event_other == kNoEvent ? "" : fmt::format(", event {}", first.event_other)),
+      a, b);
+}
+
+Result<Done> check_settings(const ScalingInput& a, const ScalingInput& b) {
+  if (a.verification->timeline.snapshot->features.event_pool_id !=
+          b.verification->timeline.snapshot->features.event_pool_id ||
+      a.verification->timeline.snapshot->features.host_segments !=
+          b.verification->timeline.snapshot->features.host_segments) {
+    return differ("they were written by different versions of PyTorch", a, b);
+  }
+  if (a.verification->config.settings == b.verification->config.settings) return Done{};
+  return differ("they were made under different allocator settings", a, b);
+}
+
+// Do most sizes follow the square of the quantity, as with the side of an image?
+bool follows_square(const RequestLog& base, const RequestLog& other, const RequestMatch& match, double ratio) {
+  int64_t linear = 0;
+  int64_t square = 0;
+  for (size_t i = 0; i < base.order.size(); ++i) {
+    if (match.partner[i] == kNoMatch) continue;
+    const double from = static_cast<double>(other.requests.size[other.order[match.partner[i]]]);
+    const double to = static_cast<double>(base.requests.size[base.order[i]]);
+    if (from <= 0) continue;
+    linear += std::abs(to / from - ratio) < 0.01 * ratio ? 1 : 0;
+    square += std::abs(to / from - ratio * ratio) < 0.01 * ratio * ratio ? 1 : 0;
+  }
+  return square > 4 * linear;
+}
+
+class Modeller {
+ public:
+  Modeller(ScalingModel& model, const std::vector<const RequestLog*>& others, const std::vector<RequestMatch>& matches)
+      : model_(model), others_(others), matches_(matches) {}
+
+  void run() {
+    const RequestLog& base = model_.base;
+    model_.sizes.assign(base.requests.size.size(), SizeModel{});
+    for (size_t id = 0; id < model_.sizes.size(); ++id) {
+      model_.sizes[id].constant = static_cast<double>(base.requests.size[id]);
+    }
+    std::vector<size_t> unseen;
+    const bool may_be_square = has_squares();
+    for (size_t i = 0; i < base.order.size(); ++i) {
+      const std::vector<SizePoint> points = points_of(i);
+      SizeModel& size = model_.sizes[base.order[i]];
+      if (points.size() == 1) {
+        unseen.push_back(i);
+        continue;
+      }
+      size = fit_size(points, may_be_square);
+      siblings_[base.requests.size[base.order[i]]].push_back(size);
+    }
+    fit_unseen(unseen);
+    find_guesses();
+    count();
+  }
+
+ private:
+  [[nodiscard]] double x_of(size_t recording) const {
+    return std::pow(static_cast<double>(model_.values[recording]), model_.power);
+  }
+
+  [[nodiscard]] std::vector<SizePoint> points_of(size_t position) const {
+    std::vector<SizePoint> points;
+    for (size_t k = 0; k < others_.size(); ++k) {
+      const uint32_t partner = matches_[k].partner[position];
+      if (partner == kNoMatch) continue;
+      points.push_back({.value = x_of(k), .size = others_[k]->requests.size[others_[k]->order[partner]]});
+    }
+    points.push_back({.value = x_of(others_.size()), .size = model_.base.requests.size[model_.base.order[position]]});
+    return points;
+  }
+
+  // Is anything as large as the square of the quantity, an attention matrix?
+  [[nodiscard]] bool has_squares() const {
+    for (size_t i = 0; i < model_.base.order.size(); ++i) {
+      const std::vector<SizePoint> points = points_of(i);
+      if (points.size() > 1 && fit_size(points, false).rule == SizeRule::square) return true;
+    }
+    return false;
+  }
+
+  // What one recording alone asked for: scratch of a kernel that starts to be used at this value, which grows with the
+  // work unless it is tiny (semaphores); or tensors, which grow as others of their size do.
+  void fit_unseen(const std::vector<size_t>& positions) {
+    for (size_t position : positions) {
+      const uint32_t id = model_.base.order[position];
+      SizeModel& size = model_.sizes[id];
+      const auto found = siblings_.find(model_.base.requests.size[id]);
+      if (!model_.base.scratch[position] && found != siblings_.end()) {
+        size = found->second[found->second.size() / 2];
+      } else if (model_.base.requests.size[id] >= kSemaphoreBytes) {
+        size = SizeModel{.linear = size.constant / x_of(others_.size())};
+      }
+      size.rule = SizeRule::unseen;
+    }
+    model_.unmatched = static_cast<int64_t>(positions.size());
+  }
+
+  // Scratch of libraries that choose their kernel by size: where some of it steps, all of it may.
+  void find_guesses() {
+    bool steps = false;
+    for (size_t i = 0; i < model_.base.order.size(); ++i) {
+      const uint32_t id = model_.base.order[i];
+      const SizeRule rule = model_.sizes[id].rule;
+      const int64_t size = model_.base.requests.size[id];
+      if (size < kTellingBytes) continue;
+      const bool is_step = rule == SizeRule::stepwise || rule == SizeRule::unseen;
+      steps = steps || is_step;
+      // Tensors are whole rows; workspaces have odd sizes.
+      const bool is_workspace = rule == SizeRule::affine || (rule == SizeRule::proportional && size % 512 != 0);
+      if (is_step || (is_workspace && model_.base.scratch[i])) model_.guesses.push_back(id);
+    }
+    if (!steps) model_.guesses.clear();
+  }
+
+  void count() {
+    for (uint32_t id : model_.base.order) {
+      const size_t rule = static_cast<size_t>(model_.sizes[id].rule);
+      model_.requests_by_rule[rule] += 1;
+      model_.bytes_by_rule[rule] += model_.base.requests.size[id];
+    }
+  }
+
+  ScalingModel& model_;
+  const std::vector<const RequestLog*>& others_;
+  const std::vector<RequestMatch>& matches_;
+  std::map<int64_t, std::vector<SizeModel>> siblings_;  // by size in the base
+};
+
+// Another guess of a size: the same for all requests of that size in the base, spread evenly over the variants.
+int64_t varied(int64_t size, int64_t base_size, uint32_t variant) {
+  uint64_t hash = static_cast<uint64_t>(base_size) * 0x9e3779b97f4a7c15ULL ^ variant * 0xd1342543de82ef95ULL;
+  hash = (hash ^ (hash >> 29)) * 0xbf58476d1ce4e5b9ULL;
+  hash ^= hash >> 32;
+  const double share = static_cast<double>(hash % 20001) / 10000 - 1;
+  return static_cast<int64_t>(static_cast<double>(size) * (1 + kGuessSpread * share));
+}
+
+std::vector<SumScratch> scratch_of_sums(const ScalingModel& model, const RequestStream& at) {
+  std::vector<SumScratch> scratch;
+  for (const BiasSum& sum : model.base.sums) {
+    const double growth = static_cast<double>(at.size[sum.input_gradient]) /
+                          static_cast<double>(model.base.requests.size[sum.input_gradient]);
+    scratch.push_back(sum_scratch(std::llround(static_cast<double>(sum.rows) * growth), sum.columns));
+  }
+  return scratch;
+}
+
+// Two blocks as the kernel behind a bias gradient takes them: asked for, and freed in the other order of their names.
+void ask_for_scratch(RequestStream& requests, uint32_t gradient, const SumScratch& scratch) {
+  const uint32_t first = static_cast<uint32_t>(requests.size.size());
+  for (int64_t size : {scratch.scratch_bytes, scratch.semaphore_bytes}) {
+    requests.kind.push_back(RequestKind::malloc);
+    requests.id.push_back(static_cast<uint32_t>(requests.size.size()));
+    requests.size.push_back(size);
+    requests.place.push_back(requests.place[gradient]);
+    requests.begin.push_back(requests.begin[gradient]);
+  }
+  for (uint32_t id : {first + 1, first}) {
+    requests.kind.push_back(RequestKind::free);
+    requests.id.push_back(id);
+  }
+}
+
+}  // namespace
+
+Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::optional<std::vector<int64_t>>& values) {
+  std::vector<RequestLog> logs;
+  std::vector<Structure> structures;
+  for (const ScalingInput& input : inputs) {
+    structures.push_back(find_structure(input.verification->timeline));
+    logs.push_back(request_log(*input.verification, structures.back()));
+    OOM_TRY([[maybe_unused]] const Done checked, check_recording(input, logs.back()));
+  }
+  std::vector<size_t> order(inputs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return values ? (*values)[a] < (*values)[b] : bytes_asked(logs[a]) < bytes_asked(logs[b]);
+  });
+  const size_t base = order.back();
+  const Structure& structure = structures[base];
+  std::vector<const RequestLog*> others;
+  std::vector<RequestMatch> matches;
+  ValueQuestion question{.paths = {}, .growth = {}, .given = values};
+  for (size_t k = 0; k + 1 < order.size(); ++k) {
+    const ScalingInput& other = inputs[order[k]];
+    OOM_TRY([[maybe_unused]] const Done settings, check_settings(inputs[base], other));
+    RequestMatch match = match_requests(logs[base], logs[order[k]]);
+    OOM_TRY([[maybe_unused]] const Done matched, check_match(logs[base], match, inputs[base], other));
+    OOM_TRY([[maybe_unused]] const Done same_model,
+            check_parameters(logs[base], logs[order[k]], match, structure, inputs[base], other));
+    question.paths.push_back(other.path);
+    question.growth.push_back(match.growth);
+    others.push_back(&logs[order[k]]);
+    matches.push_back(std::move(match));
+  }
+  question.paths.push_back(inputs[base].path);
+  if (values) {
+    question.given->clear();
+    for (size_t index : order) question.given->push_back((*values)[index]);
+  }
+  OOM_TRY(const FoundValues found, find_values(question));
+  ScalingModel model;
+  model.values = found.values;
+  model.source = found.source;
+  model.recordings = order;
+  model.base = logs[base];
+  if (!others.empty()) {
+    const double ratio = static_cast<double>(model.values.back()) / static_cast<double>(model.values.front());
+    model.power = follows_square(model.base, *others.front(), matches.front(), ratio) ? 2 : 1;
+  }
+  Modeller(model, others, matches).run();
+  for (const Span& span : structure.spans) {
+    model.has_evaluation = model.has_evaluation || span.phase == Phase::evaluation;
+    model.has_saving = model.has_saving || span.phase == Phase::saving;
+  }
+  return model;
+}
+
+RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t variant) {
+  RequestStream out = model.base.requests;
+  if (value == model.base_value()) return out;
+  const double x = std::pow(static_cast<double>(value), model.power);
+  for (uint32_t id : model.base.order) out.size[id] = model.sizes[id].at(x);
+  if (variant > 0) {
+    for (uint32_t id : model.guesses) out.size[id] = varied(out.size[id], model.base.requests.size[id], variant);
+  }
+  const std::vector<SumScratch> scratch = scratch_of_sums(model, out);
+  std::vector<uint32_t> sum_of(out.size.size(), kNoAllocation);  // by allocation: gradient or scratch of which sum
+  for (uint32_t i = 0; i < model.base.sums.size(); ++i) {
+    const BiasSum& sum = model.base.sums[i];
+    sum_of[sum.gradient] = i;
+    if (sum.scratch != kNoAllocation) sum_of[sum.scratch] = sum_of[sum.semaphores] = i;
+  }
+  out.kind.clear();
+  out.id.clear();
+  const RequestStream& base = model.base.requests;
+  for (size_t i = 0; i < base.kind.size(); ++i) {
+    if (base.kind[i] == RequestKind::failed) continue;  // a library's try: at another value it tries something else
+    const uint32_t id = base.id[i];
+    const uint32_t sum = base.kind[i] == RequestKind::empty_cache || base.kind[i] == RequestKind::empty_pool
+                             ? kNoAllocation
+                             : sum_of[id];
+    const bool is_gradient = sum != kNoAllocation && model.base.sums[sum].gradient == id;
+    if (sum != kNoAllocation && !is_gradient) continue;
+    out.kind.push_back(base.kind[i]);
+    out.id.push_back(id);
+    if (is_gradient && base.kind[i] == RequestKind::malloc && scratch[sum].scratch_bytes > 0) {
+      ask_for_scratch(out, id, scratch[sum]);
+    }
+  }
+  out.failures.clear();
+  return out;
+}
+
+}  // namespace oomscope

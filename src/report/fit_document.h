@@ -1,0 +1,27 @@
+// `fit` as a document.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/advice.h"
+#include "plan/fit.h"
+#include "report/document.h"
+
+namespace oomscope {
+
+struct FitReport {
+  std::vector<std::string> paths;
+  std::string conf;  // of the points
+  std::optional<int64_t> cap_bytes;
+  ScalingModel model;
+  Fit fit;
+  int64_t measures_at = 0;  // the value that the measures were tried at
+  std::vector<MeasureOutcome> measures;
+  SetSearch search;
+  Caveats caveats;
+};
+[[nodiscard]] Document fit_document(const FitReport& report, Language language);
+
+}  // namespace oomscope

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Short recordings of eleven PyTorch releases, each replayed by the rules of its release without a difference.
+
+    oracle_traces_test.py --program build/release/bin/oomscope
+
+The recordings are in tests/data/oracle, made by `tools/oracle/oracle.py --fixtures`: random requests through each
+release's own allocator, on a card that is only numbers. Beside each stands what it was made with.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "data" / "oracle"
+# Counts waits that no trace shows: docs/fidelity.md.
+NOT_IN_A_TRACE = 1
+
+
+def problem_of(program, described):
+    """What differs; "" if nothing does."""
+    made = json.loads(described.read_text())
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as stats:
+        json.dump(made["stats"], stats)
+        stats.flush()
+        command = [program, "verify", str(described.with_suffix(".pickle.zst")), "--rules", made["rules"], "--conf",
+                   made["conf"], "--stats", stats.name, "--json"]
+        if made["cap_bytes"]:
+            command += ["--cap", str(made["cap_bytes"])]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if not done.stdout:
+        return done.stderr.strip()
+    result = json.loads(done.stdout)
+    if result["alloc_total"] == 0 or result["stats_total"] == 0:
+        return "nothing was compared"
+    if result["first_difference"]:
+        return str(result["first_difference"])
+    if not result["final_state_equal"]:
+        return "the final state differs"
+    if result["stats_total"] - result["stats_equal"] > NOT_IN_A_TRACE:
+        return f"{result['stats_total'] - result['stats_equal']} statistics differ"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", required=True)
+    arguments = parser.parse_args()
+    recordings = sorted(FOLDER.glob("*.json"))
+    failed = 0
+    for described in recordings:
+        problem = problem_of(arguments.program, described)
+        if problem:
+            failed += 1
+            print(f"{described.stem}: {problem}")
+    print(f"{len(recordings) - failed} of {len(recordings)} recordings replayed without a difference")
+    sys.exit(1 if failed or not recordings else 0)
+
+
+if __name__ == "__main__":
+    main()
