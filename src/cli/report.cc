@@ -21,6 +21,7 @@
 #include "evidence/rank_files.h"
 #include "report/diff_document.h"
 #include "report/exports.h"
+#include "report/picture.h"
 #include "report/redact.h"
 #include "report/report_page.h"
 
@@ -31,6 +32,7 @@ constexpr size_t kCurvePoints = 400;
 
 struct Format {
   std::string_view ending;
+  bool needs_recording;  // a log alone has nothing for it
   std::string (*write)(const Page& page, const nlohmann::ordered_json& payload);
 };
 
@@ -43,26 +45,26 @@ std::string write_png(const Page& page, const nlohmann::ordered_json&) {
   return png_of(picture_of(page, Language::english));
 }
 
-const RecordingView& first_view(const Page& page) {
-  static const RecordingView nothing;
-  return page.recordings.empty() ? nothing : page.recordings.front().view;
+std::string write_events(const Page& page, const nlohmann::ordered_json&) {
+  return events_csv(page.recordings.front().view);
 }
-std::string write_events(const Page& page, const nlohmann::ordered_json&) { return events_csv(first_view(page)); }
-std::string write_live(const Page& page, const nlohmann::ordered_json&) { return live_csv(first_view(page)); }
+std::string write_live(const Page& page, const nlohmann::ordered_json&) {
+  return live_csv(page.recordings.front().view);
+}
 std::string write_markdown(const Page& page, const nlohmann::ordered_json&) { return report_markdown(page); }
 std::string write_perfetto(const Page& page, const nlohmann::ordered_json&) { return perfetto_trace(page); }
 
 // The first that fits counts.
 constexpr std::array<Format, 9> kFormats = {{
-    {".html", write_page},
-    {".svg", write_svg},
-    {".png", write_png},
-    {".live.csv", write_live},
-    {".csv", write_events},
-    {".json", report_json},
-    {".md", write_markdown},
-    {".perfetto-trace", write_perfetto},
-    {".pftrace", write_perfetto},
+    {".html", false, write_page},
+    {".svg", true, write_svg},
+    {".png", true, write_png},
+    {".live.csv", true, write_live},
+    {".csv", true, write_events},
+    {".json", false, report_json},
+    {".md", false, write_markdown},
+    {".perfetto-trace", true, write_perfetto},
+    {".pftrace", true, write_perfetto},
 }};
 
 const Format* format_of(std::string_view path) {
@@ -250,7 +252,14 @@ Result<int> run(const Options& options, Output& output) {
     redactor.apply(page);
     redactor.apply(payload);
   }
-  const std::string bytes = format_of(arguments.output_path)->write(page, payload);
+  const Format& format = *format_of(arguments.output_path);
+  if (format.needs_recording && page.recordings.empty()) {
+    return Error{.code = "nothing-to-write",
+                 .what = "the evidence holds no recording, which this format shows",
+                 .where = "-o " + arguments.output_path,
+                 .hint = "a log can be written as .html, .md or .json"};
+  }
+  const std::string bytes = format.write(page, payload);
   OOM_TRY([[maybe_unused]] const Done written, write_file(arguments.output_path, bytes));
   const std::string size = format_bytes(static_cast<int64_t>(bytes.size()));
   output.add_sentence(say(Phrase{.key = "page.written"}.with("file", arguments.output_path).with("size", size),

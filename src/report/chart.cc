@@ -43,7 +43,7 @@ std::vector<Point> steps_of(const std::vector<int64_t>& heights, const Plot& plo
 }
 
 int64_t most_of(const StackedTimeline& timeline) {
-  int64_t most = 1;
+  int64_t most = std::max<int64_t>(timeline.room_bytes, 1);
   for (int64_t bytes : timeline.reserved) most = std::max(most, bytes);
   for (const StackedTimeline::Limit& limit : timeline.limits) most = std::max(most, limit.bytes);
   for (const StackedTimeline::Mark& mark : timeline.marks) most = std::max(most, mark.bytes);
@@ -231,6 +231,22 @@ Drawing draw_timeline(const StackedTimeline& timeline, const ChartSize& size) {
   if (!timeline.reserved.empty()) entries.emplace_back(timeline.reserved_name, kInk);
   drawing.height = draw_legend(entries, plot.left, below + 26, plot.width, drawing);
   return drawing;
+}
+
+void append(const Drawing& part, double x, double y, Drawing& to) {
+  const auto move = [&](Point& point) { point.x += x, point.y += y; };
+  for (std::variant<Polygon, Path, Label> shape : part.shapes) {
+    if (Polygon* polygon = std::get_if<Polygon>(&shape))
+      std::for_each(polygon->points.begin(), polygon->points.end(), move);
+    if (Path* path = std::get_if<Path>(&shape)) std::for_each(path->points.begin(), path->points.end(), move);
+    if (Label* label = std::get_if<Label>(&shape)) move(label->at);
+    to.shapes.push_back(std::move(shape));
+  }
+}
+
+void append_below(const Drawing& part, Drawing& to) {
+  append(part, 0, to.height, to);
+  to.height += part.height;
 }
 
 Drawing draw_differences(const std::vector<SignedPart>& parts, const std::string& title) {

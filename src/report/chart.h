@@ -48,6 +48,7 @@ struct StackedTimeline {
   std::string left_label;
   std::string right_label;
   std::string reserved_name;
+  int64_t room_bytes = 0;  // the axis reaches at least so far: timelines that are compared share one
 };
 
 [[nodiscard]] StackedTimeline timeline_of(const RecordingView& view, Layers by, const std::string& title,
@@ -68,6 +69,10 @@ struct SignedPart {
 };
 // One bar a part, from a middle line, with its exact text. Empty parts give an empty drawing.
 [[nodiscard]] Drawing draw_differences(const std::vector<SignedPart>& parts, const std::string& title);
+
+// What was drawn elsewhere, moved to (x, y); below what there is, which makes the drawing taller.
+void append(const Drawing& part, double x, double y, Drawing& to);
+void append_below(const Drawing& part, Drawing& to);
 
 // The distance of marks on an axis up to `most`, at most `count` of them: 1, 2 or 5 of a power of ten MiB or GiB.
 [[nodiscard]] int64_t axis_step(int64_t most_bytes, int count);

@@ -1,7 +1,6 @@
 #include "report/report_page.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -9,6 +8,7 @@
 #include "report/chart.h"
 #include "report/embedded_files.h"
 #include "report/html.h"
+#include "report/picture.h"
 #include "report/view_payload.h"
 
 namespace oomscope {
@@ -18,27 +18,6 @@ constexpr size_t kSitesShown = 15;
 constexpr size_t kStepsShown = 24;
 constexpr size_t kCaveatsInBox = 3;
 constexpr ChartSize kInlineChart{.width = 1200, .height = 360, .columns = 240};
-
-// What lives is strong; what is free is lighter, by how hard it is to use; what is not ours is grey.
-std::string_view balance_colour(std::string_view id) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kColours = {{
-      {"balance.live-tensors", "#4477aa"},
-      {"balance.tails", "#777777"},
-      {"balance.pending", "#aa3377"},
-      {"balance.too-small", "#ee7733"},
-      {"balance.oversize", "#ccbb44"},
-      {"balance.free-in-large-pool", "#88ccee"},
-      {"balance.free-in-small-pool", "#44bb99"},
-      {"balance.other-streams", "#ee99aa"},
-      {"balance.private-pools", "#7766cc"},
-      {"balance.free-on-card", "#cfd8e3"},
-      {"balance.cached", "#88ccee"},
-  }};
-  for (const auto& [name, colour] : kColours) {
-    if (name == id) return colour;
-  }
-  return "#aaaaaa";
-}
 
 class PageWriter {
  public:
@@ -201,10 +180,15 @@ class PageWriter {
     std::string html;
     for (size_t i = 0; i < page_.recordings.size(); ++i) {
       const PageRecording& recording = page_.recordings[i];
-      if (recording.view.events == 0) continue;
+      if (recording.view.events == 0) {  // no history: the viewer shows its one state
+        if (!recording.view.lives.empty()) {
+          html += fmt::format("<section class=\"block view\" data-recording=\"{}\"></section>\n", i);
+        }
+        continue;
+      }
       const std::string title = page_.recordings.size() > 1 ? recording.name : word("timeline");
-      const StackedTimeline timeline =
-          timeline_of(recording.view, Layers::category, title, kInlineChart.columns, language_);
+      StackedTimeline timeline = timeline_of(recording.view, Layers::category, title, kInlineChart.columns, language_);
+      timeline.room_bytes = common_scale(page_);
       html += fmt::format(
           "<section class=\"block view\" data-recording=\"{}\">\n<h2>{}</h2>\n<div class=\"still\">{}</div>\n"
           "</section>\n",
@@ -223,47 +207,16 @@ class PageWriter {
     return html;
   }
 
-  // Small multiples: one scale for all, those that stand out marked.
   std::string rank_charts() const {
-    int64_t most = 1;
-    for (const Rank& rank : page_.ranks->ranks) most = std::max(most, rank.facts.peak_reserved_bytes);
     std::string html;
-    for (size_t i = 0; i < page_.ranks->ranks.size(); ++i) {
-      const Rank& rank = page_.ranks->ranks[i];
-      if (rank.error || rank.facts.curve.empty()) continue;
-      const std::vector<Outlier>& outliers = page_.ranks->comparison.outliers;
-      const bool stands_out =
-          std::any_of(outliers.begin(), outliers.end(), [&](const Outlier& outlier) { return outlier.rank == i; });
-      html += rank_chart(rank, most, stands_out);
+    for (const RankPicture& rank : rank_pictures(*page_.ranks, language_)) {
+      html += fmt::format("<figure class=\"{}\"><figcaption>{}<span class=\"dim\">{}</span></figcaption>{}</figure>\n",
+                          rank.failed       ? "rank failed"
+                          : rank.stands_out ? "rank apart"
+                                            : "rank",
+                          html_text(rank.chart.title), html_text(rank.numbers), svg_of(rank.chart, true));
     }
     return html.empty() ? "" : "<div class=\"multiples\">\n" + html + "</div>\n";
-  }
-
-  std::string rank_chart(const Rank& rank, int64_t most, bool stands_out) const {
-    constexpr double kWidth = 240;
-    constexpr double kHeight = 90;
-    Drawing drawing{.width = kWidth, .height = kHeight, .title = rank_label(rank, false, language_), .shapes = {}};
-    const auto y = [&](int64_t bytes) {
-      return kHeight - 2 - (kHeight - 6) * static_cast<double>(bytes) / static_cast<double>(most);
-    };
-    Polygon area{.points = {{0, y(0)}}, .colour = stands_out ? "#ee7733" : "#4477aa"};
-    const std::vector<int64_t>& curve = rank.facts.curve;
-    for (size_t k = 0; k < curve.size(); ++k) {
-      const double x = kWidth * static_cast<double>(k) / static_cast<double>(curve.size());
-      area.points.push_back({x, y(curve[k])});
-      area.points.push_back({kWidth * static_cast<double>(k + 1) / static_cast<double>(curve.size()), y(curve[k])});
-    }
-    area.points.push_back({kWidth, y(0)});
-    drawing.shapes.emplace_back(std::move(area));
-    const double reserved = y(rank.facts.peak_reserved_bytes);
-    drawing.shapes.emplace_back(Path{.points = {{0, reserved}, {kWidth, reserved}}, .colour = kInk, .dashed = true});
-    const std::string numbers = say(Phrase{.key = rank.facts.failed ? "page.rank-failed" : "page.rank-peak"}
-                                        .with("allocated", format_bytes(rank.facts.peak_allocated_bytes))
-                                        .with("reserved", format_bytes(rank.facts.peak_reserved_bytes)),
-                                    language_);
-    const char* css = rank.facts.failed ? "rank failed" : stands_out ? "rank apart" : "rank";
-    return fmt::format("<figure class=\"{}\"><figcaption>{}<span class=\"dim\">{}</span></figcaption>{}</figure>\n",
-                       css, html_text(drawing.title), html_text(numbers), svg_of(drawing, true));
   }
 
   // Script text: "</" must not end it early.
@@ -299,24 +252,6 @@ std::string render_page(const Page& page) {
   replace(html, "<!--oomscope:data-->", writer.data());
   replace(html, "<!--oomscope:body-->", writer.body());
   return html;
-}
-
-Drawing picture_of(const Page& page, Language language) {
-  Drawing drawing{.width = 1200, .height = 0, .title = page.title, .shapes = {}};
-  if (!page.recordings.empty() && page.recordings.front().view.events > 0) {
-    const ChartSize size;
-    drawing = draw_timeline(
-        timeline_of(page.recordings.front().view, Layers::category, page.title, size.columns, language), size);
-  }
-  if (!page.answer) return drawing;
-  std::vector<BalancePart> parts;
-  for (const Answer::BalancePart& part : page.answer->balance) {
-    if (part.bytes) {
-      parts.push_back({.name = part.name, .colour = std::string(balance_colour(part.id)), .bytes = *part.bytes});
-    }
-  }
-  add_balance(parts, say("page.balance", language), drawing);
-  return drawing;
 }
 
 }  // namespace oomscope

@@ -70,7 +70,4 @@ struct Page {
 [[nodiscard]] Table sites_table(const RecordingView& view, size_t most, Language language);
 [[nodiscard]] Table steps_table(const RecordingView& view, size_t most, Language language);
 
-// Timeline and balance as one drawing, for SVG and PNG.
-[[nodiscard]] Drawing picture_of(const Page& page, Language language);
-
 }  // namespace oomscope

@@ -285,6 +285,10 @@ def test_other_evidence(program):
     explained = program.json("why", DATA / "ranks" / "one_fails")["explained"]["why"]
     check(explained["kind"] in ranks.text, "the failed rank is explained")
     other = DATA / "causes" / "none_vit.pickle.zst"
+    for ending in (".svg", ".png"):
+        check(len(program.report(ending, DATA / "ranks" / "one_fails")) > 5000, f"small multiples as {ending}")
+    svg = program.report(".svg", DATA / "ranks" / "one_fails").decode()
+    check(all(f"rank {rank}" in svg for rank in range(4)), "each rank is named in the picture")
     both = Page(program.report(".html", OOM, other).decode())
     check(program.json("diff", OOM, other)["sentence"] in both.text, "two recordings: what changed")
     check(len(unpack(both)) == 2, "and both timelines")

@@ -60,6 +60,16 @@ export function fit(canvas: HTMLCanvasElement): { context: CanvasRenderingContex
   return { context, width, height, scale };
 }
 
+/** Calls back when the element becomes wider or narrower; its height may follow from what is drawn. */
+export function onWidth(of: HTMLElement, draw: () => void): void {
+  let width = -1;
+  new ResizeObserver(() => {
+    if (of.clientWidth === width) return;
+    width = of.clientWidth;
+    draw();
+  }).observe(of);
+}
+
 export function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

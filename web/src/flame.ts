@@ -1,7 +1,7 @@
 // The live set of a moment as a call tree: widths are bytes, the outermost frame on top. The user's own frames stand
 // out; frames of libraries are folded into one, unless all are wanted.
 
-import { button, element, showTip, hideTip, rows } from "./dom";
+import { button, element, onWidth, showTip, hideTip, rows } from "./dom";
 import type { Recording } from "./decode";
 import { bytes, count, exact, percent, say } from "./format";
 
@@ -96,7 +96,7 @@ export class Flame {
     tools.append(search, element("label", {}, all, " ", say("framework")), this.found);
     this.root.append(tools, this.chart);
     this.chart.addEventListener("keydown", (event) => this.onKey(event));
-    new ResizeObserver(() => this.draw()).observe(this.root);
+    onWidth(this.root, () => this.draw());
   }
 
   /** Arrows go to the frame above or below, and along a row; only one box of the chart is in the order of Tab. */

@@ -21,12 +21,18 @@ function wanted(): URLSearchParams {
 }
 
 function remember(timeline: Timeline): void {
-  const hash = new URLSearchParams({ event: String(timeline.moment), by: timeline.by, axis: timeline.axis });
+  const hash = new URLSearchParams({ event: String(timeline.moment), by: timeline.by, axis: timeline.axis.mode });
   history.replaceState(null, "", `#${hash}`);
 }
 
 async function open(section: Element, text: string, isOnly: boolean): Promise<void> {
   const series = new Series(decode(await unpack(text)));
+  if (series.recording.events === 0) {
+    const state = new Moment(series, () => say("only-state"), () => {});
+    section.append(state.root);
+    state.show(-1);
+    return;
+  }
   let moment: Moment | null = null;
   const timeline = new Timeline(series, (event) => {
     moment?.show(event);
@@ -36,7 +42,10 @@ async function open(section: Element, text: string, isOnly: boolean): Promise<vo
   section.querySelector(".still")?.replaceWith(timeline.root);
   section.append(moment.root);
   viewed.push({ series, timeline });
-  redraws.push(() => timeline.redraw());
+  redraws.push(() => {
+    timeline.redraw();
+    timeline.draw();
+  });
   if (isOnly) {
     if (series.recording.header.curves.length > 0) {
       const whatIf = new WhatIf(series);
@@ -71,6 +80,18 @@ function startTheme(): void {
   button.addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     label();
+    for (const redraw of redraws) redraw();
+  });
+  // Paper is light.
+  let before: string | undefined;
+  addEventListener("beforeprint", () => {
+    before = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = "light";
+    for (const redraw of redraws) redraw();
+  });
+  addEventListener("afterprint", () => {
+    if (before) document.documentElement.dataset.theme = before;
+    else delete document.documentElement.dataset.theme;
     for (const redraw of redraws) redraw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach((redraw) => redraw()));

@@ -1,6 +1,6 @@
 // One moment in detail: the call tree of what was live, the segments, the driver requests, the largest blocks.
 
-import { button, colour, element, fit, hideTip, rows, showTip } from "./dom";
+import { button, colour, element, fit, hideTip, onWidth, rows, showTip } from "./dom";
 import type { Recording } from "./decode";
 import { Flame } from "./flame";
 import { bytes, count, exact, hex, say } from "./format";
@@ -10,7 +10,7 @@ import type { Series } from "./series";
 type Tab = "flame" | "segments" | "driver" | "blocks";
 const TABS: Tab[] = ["flame", "segments", "driver", "blocks"];
 const MOST_SEGMENTS = 48;
-const MOST_REQUESTS = 60;
+const MOST_REQUESTS = 120;
 const MOST_BLOCKS = 100;
 const ROW = 15;
 const LABEL = 150;
@@ -18,6 +18,7 @@ const LABEL = 150;
 export class Moment {
   readonly root = element("div", { class: "moment" });
   private readonly title = element("p", { "aria-live": "polite" });
+  private readonly totals = element("p", { class: "dim totals" });
   private readonly panels: Record<Tab, HTMLElement>;
   private readonly tabs = new Map<Tab, HTMLButtonElement>();
   private readonly flame: Flame;
@@ -44,8 +45,8 @@ export class Moment {
       this.panels[tab].setAttribute("role", "tabpanel");
       this.panels[tab].setAttribute("aria-label", say(tab));
     }
-    this.root.append(this.title, list, ...TABS.map((tab) => this.panels[tab]));
-    new ResizeObserver(() => this.tab === "segments" && this.drawSegments()).observe(this.root);
+    this.root.append(this.title, this.totals, list, ...TABS.map((tab) => this.panels[tab]));
+    onWidth(this.root, () => this.tab === "segments" && this.drawSegments());
     this.choose("flame");
   }
 
@@ -58,6 +59,11 @@ export class Moment {
       blocks: count(this.live.length),
     });
     this.title.title = exact(this.series.activeAt(event));
+    const { allocated, requested } = this.series.totalsAt(event);
+    const parts: [string, number][] = [["reserved", this.series.reservedAt(event)], ["allocated", allocated], ["requested", requested]];
+    this.totals.replaceChildren(
+      ...parts.flatMap(([name, size], i) => [i > 0 ? ", " : "", element("span", { title: exact(size) }, `${say(name)} ${bytes(size)}`)]),
+    );
     for (const tab of TABS) if (tab !== "driver") this.stale.add(tab);
     this.fill();
   }

@@ -4,6 +4,7 @@
 // column adds up, and no zoom level hides or invents a peak. The least of the share is a line. Layers are written as
 // pixels, so a frame costs the same for a thousand events and for a million.
 
+import { Axis, risingTimes, type AxisMode, type View } from "./axis";
 import { element, choice, button, fit, colour, showTip, hideTip, rows } from "./dom";
 import { axisStep, axisText, bytes, count, exact, say } from "./format";
 import type { Extent } from "./pyramid";
@@ -13,21 +14,12 @@ const LEFT = 64;
 const RIGHT = 8;
 const TOP = 8;
 const BOTTOM = 22;
-const FEWEST = 8; // events in view
-
-type Axis = "events" | "time";
-
-interface View {
-  begin: number; // on the axis: events, or microseconds since the first event
-  end: number;
-}
 
 export class Timeline {
   readonly root = element("div", { class: "timeline" });
   by: By = "category";
-  axis: Axis = "events";
+  readonly axis: Axis;
   moment: number;
-  private view: View;
   private readonly plot = element("div", { class: "plot", tabindex: 0, role: "application" });
   private readonly ground = element("canvas", { "aria-hidden": "true" });
   private readonly data = element("canvas", { "aria-hidden": "true" });
@@ -37,7 +29,6 @@ export class Timeline {
   private drag: { from: number; to: number; view: View; isPan: boolean } | null = null;
   private frame = 0;
   private isStale = true;
-  private readonly times: Float64Array | null; // since the first event, never going back
   private layers = new Float64Array(0);
   private colours: number[] = [];
   private pixels: ImageData | null = null;
@@ -47,9 +38,8 @@ export class Timeline {
     private readonly onPick: (event: number) => void,
   ) {
     const { recording } = series;
-    this.times = risingTimes(recording.times);
+    this.axis = new Axis(recording.events, risingTimes(recording.times));
     this.moment = recording.header.instant.event ?? 0;
-    this.view = this.whole();
     this.plot.setAttribute("aria-label", say("timeline-name"));
     this.plot.append(this.ground, this.data, this.overlay);
     this.root.append(this.makeTools(), this.plot, this.legend, element("p", { class: "help" }, say("help")));
@@ -64,28 +54,23 @@ export class Timeline {
     let most = 0;
     const columns = this.columnCount();
     for (let column = 0; column < columns; column++) {
-      const [begin, end] = this.eventsOf(column, columns);
+      const [begin, end] = this.axis.eventsOf(column, columns);
       this.series.pyramid.extent(begin, end, extent);
       most = Math.max(most, extent.most);
     }
     return most;
   }
 
-  eventsInView(): [number, number] {
-    return [this.eventAt(this.view.begin), Math.min(this.eventAt(this.view.end) + 1, this.series.recording.events)];
-  }
-
   zoomToEvents(begin: number, end: number): void {
-    this.show({ begin: this.position(begin), end: this.position(end) });
+    this.axis.showEvents(begin, end);
+    this.redraw();
   }
 
   pick(event: number): void {
     this.moment = Math.max(0, Math.min(event, this.series.recording.events - 1));
-    const at = this.position(this.moment);
-    if (at < this.view.begin || at >= this.view.end) {
-      const width = this.view.end - this.view.begin;
-      this.show({ begin: at - width / 2, end: at + width / 2 });
-    }
+    const at = this.axis.position(this.moment);
+    const { begin, end } = this.axis.view;
+    if (at < begin || at >= end) this.show({ begin: at - (end - begin) / 2, end: at + (end - begin) / 2 });
     this.requestFrame();
     this.onPick(this.moment);
   }
@@ -101,10 +86,9 @@ export class Timeline {
     this.redraw();
   }
 
-  setAxis(axis: Axis): void {
-    const [begin, end] = this.eventsInView();
-    this.axis = axis;
-    this.zoomToEvents(begin, end);
+  setAxis(mode: AxisMode): void {
+    this.axis.setMode(mode);
+    this.redraw();
   }
 
   // ---- tools and input
@@ -115,10 +99,9 @@ export class Timeline {
     tools.append(
       choice<By>(say("by"), [["category", say("category")], ["site", say("site")]], this.by, (by) => this.setBy(by)),
     );
-    if (this.times) {
-      tools.append(
-        choice<Axis>(say("axis"), [["events", say("events")], ["time", say("time")]], this.axis, (axis) => this.setAxis(axis)),
-      );
+    if (this.axis.times) {
+      const modes: [AxisMode, string][] = [["events", say("events")], ["time", say("time")]];
+      tools.append(choice<AxisMode>(say("axis"), modes, this.axis.mode, (mode) => this.setAxis(mode)));
     }
     const peak = header.peak_allocated.event;
     tools.append(element("span", { class: "gap" }));
@@ -127,7 +110,7 @@ export class Timeline {
     const minus = button("\u2212", () => this.zoom(2));
     const plus = button("+", () => this.zoom(0.5));
     minus.setAttribute("aria-label", "-");
-    tools.append(minus, plus, button(say("all"), () => this.show(this.whole())));
+    tools.append(minus, plus, button(say("all"), () => this.show(this.axis.whole())));
     return tools;
   }
 
@@ -136,7 +119,7 @@ export class Timeline {
     const at = (event: PointerEvent | WheelEvent) => event.clientX - plot.getBoundingClientRect().left;
     plot.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
-      this.drag = { from: at(event), to: at(event), view: { ...this.view }, isPan: event.shiftKey };
+      this.drag = { from: at(event), to: at(event), view: { ...this.axis.view }, isPan: event.shiftKey };
       plot.setPointerCapture(event.pointerId);
     });
     plot.addEventListener("pointermove", (event) => {
@@ -155,7 +138,7 @@ export class Timeline {
       hideTip();
       this.requestFrame();
     });
-    plot.addEventListener("dblclick", () => this.show(this.whole()));
+    plot.addEventListener("dblclick", () => this.show(this.axis.whole()));
     plot.addEventListener(
       "wheel",
       (event) => {
@@ -170,17 +153,17 @@ export class Timeline {
 
   private onKey(event: KeyboardEvent): void {
     const { header, events } = this.series.recording;
-    const [begin, end] = this.eventsInView();
+    const [begin, end] = this.axis.eventsInView();
     const step = event.shiftKey ? Math.max(1, Math.round((end - begin) / 20)) : 1;
     const actions: Record<string, () => void> = {
       ArrowLeft: () => this.pick(this.moment - step),
       ArrowRight: () => this.pick(this.moment + step),
       Home: () => this.pick(0),
       End: () => this.pick(events - 1),
-      "+": () => this.zoom(0.5, this.position(this.moment)),
-      "=": () => this.zoom(0.5, this.position(this.moment)),
-      "-": () => this.zoom(2, this.position(this.moment)),
-      "0": () => this.show(this.whole()),
+      "+": () => this.zoom(0.5, this.axis.position(this.moment)),
+      "=": () => this.zoom(0.5, this.axis.position(this.moment)),
+      "-": () => this.zoom(2, this.axis.position(this.moment)),
+      "0": () => this.show(this.axis.whole()),
       p: () => this.pick(header.peak_allocated.event ?? 0),
       f: () => header.instant.failed && this.pick(header.instant.event ?? 0),
     };
@@ -195,7 +178,7 @@ export class Timeline {
     this.drag = null;
     if (!drag || drag.isPan) return;
     if (Math.abs(drag.to - drag.from) < 4) {
-      this.pick(this.eventAt(this.axisAt(drag.from)));
+      this.pick(this.axis.eventAt(this.axisAt(drag.from)));
       return;
     }
     const [a, b] = [this.axisAt(drag.from), this.axisAt(drag.to)];
@@ -208,30 +191,17 @@ export class Timeline {
     this.show({ begin: drag.view.begin + moved, end: drag.view.end + moved });
   }
 
-  zoom(factor: number, around = (this.view.begin + this.view.end) / 2): void {
-    this.show({
-      begin: around - (around - this.view.begin) * factor,
-      end: around + (this.view.end - around) * factor,
-    });
+  private zoom(factor: number, around?: number): void {
+    this.axis.zoom(factor, around);
+    this.redraw();
   }
 
   private show(view: View): void {
-    const whole = this.whole();
-    const fewest = this.axis === "events" ? Math.min(FEWEST, whole.end) : Math.min(2, whole.end - whole.begin);
-    const width = Math.min(Math.max(view.end - view.begin, fewest), whole.end - whole.begin);
-    const middle = (view.begin + view.end) / 2;
-    const begin = Math.min(Math.max(middle - width / 2, whole.begin), whole.end - width);
-    this.view = { begin, end: begin + width };
+    this.axis.show(view);
     this.redraw();
   }
 
   // ---- axis
-
-  private whole(): View {
-    const { events } = this.series.recording;
-    if (this.axis === "time" && this.times) return { begin: 0, end: Math.max(1, this.times[events - 1] + 1) };
-    return { begin: 0, end: Math.max(events, 1) };
-  }
 
   private plotWidth(): number {
     return Math.max(1, this.plot.clientWidth - LEFT - RIGHT);
@@ -242,40 +212,11 @@ export class Timeline {
   }
 
   private axisAt(x: number): number {
-    const share = Math.min(Math.max((x - LEFT) / this.plotWidth(), 0), 1);
-    return this.view.begin + share * (this.view.end - this.view.begin);
+    return this.axis.at((x - LEFT) / this.plotWidth());
   }
 
   private x(at: number): number {
-    return LEFT + ((at - this.view.begin) / (this.view.end - this.view.begin)) * this.plotWidth();
-  }
-
-  /** Where an event stands on the axis. */
-  private position(event: number): number {
-    return this.axis === "time" && this.times ? this.times[Math.min(event, this.times.length - 1)] : event;
-  }
-
-  /** The event under a place of the axis: the last that has happened there. */
-  private eventAt(at: number): number {
-    const { events } = this.series.recording;
-    if (this.axis !== "time" || !this.times) return Math.min(Math.max(Math.floor(at), 0), events - 1);
-    let low = 0;
-    let high = events - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.times[middle] <= at) low = middle;
-      else high = middle - 1;
-    }
-    return low;
-  }
-
-  /** Events [begin, end) of a column: those in it, or the one that holds there. Columns leave no event out. */
-  private eventsOf(column: number, columns: number): [number, number] {
-    const width = this.view.end - this.view.begin;
-    const begin = this.eventAt(this.view.begin + (width * column) / columns);
-    const next = this.eventAt(this.view.begin + (width * (column + 1)) / columns);
-    const isLast = column + 1 === columns;
-    return [begin, Math.max(begin + 1, isLast ? next + 1 : next)];
+    return LEFT + this.axis.share(at) * this.plotWidth();
   }
 
   // ---- drawing
@@ -363,11 +304,11 @@ export class Timeline {
     const top = this.topBytes();
     context.fillStyle = colour("--raised");
     const ends = recording.steps.end;
-    const [first, last] = this.eventsInView();
+    const [first, last] = this.axis.eventsInView();
     for (let i = 1; i < ends.length; i += 2) {
       if (ends[i] <= first || ends[i - 1] >= last) continue;
-      const begin = Math.max(this.x(this.position(ends[i - 1])), LEFT);
-      const end = Math.min(this.x(this.position(ends[i])), width - RIGHT);
+      const begin = Math.max(this.x(this.axis.position(ends[i - 1])), LEFT);
+      const end = Math.min(this.x(this.axis.position(ends[i])), width - RIGHT);
       if (end - begin > 2) context.fillRect(begin, TOP, end - begin, height);
     }
     context.strokeStyle = colour("--rule");
@@ -392,8 +333,8 @@ export class Timeline {
 
   private axisLabel(event: number): string {
     const name = say("event", { event: count(event) });
-    if (this.axis !== "time" || !this.times) return name;
-    return `${(this.times[event] / 1e6).toFixed(3)} s`;
+    if (this.axis.mode !== "time" || !this.axis.times) return name;
+    return `${(this.axis.times[event] / 1e6).toFixed(3)} s`;
   }
 
   private drawData(height: number): void {
@@ -410,7 +351,7 @@ export class Timeline {
     const least = new Float64Array(columns);
     const reserved = new Float64Array(columns);
     for (let column = 0; column < columns; column++) {
-      const [begin, end] = this.eventsOf(column, columns);
+      const [begin, end] = this.axis.eventsOf(column, columns);
       this.series.pyramid.extent(begin, end, extent);
       least[column] = extent.least;
       reserved[column] = this.mostReserved(begin, end);
@@ -474,7 +415,7 @@ export class Timeline {
       context.fillText(`${name} ${bytes(header.capacity.high)}`, LEFT + 6, y - 4);
     }
     for (const failure of header.failures) {
-      const x = this.x(this.position(failure.event));
+      const x = this.x(this.axis.position(failure.event));
       if (x < LEFT || x > LEFT + this.plotWidth()) continue;
       // A library may fail a hundred times while it tries: those are ticks, and the one that counts is a line.
       const isInstant = failure.event === header.instant.event;
@@ -487,7 +428,7 @@ export class Timeline {
       if (isInstant) this.text(context, say("failed", { bytes: bytes(failure.size) }), x, TOP + height * 0.42, bad);
     }
     const peak = header.peak_allocated;
-    const x = this.x(this.position(peak.event ?? 0));
+    const x = this.x(this.axis.position(peak.event ?? 0));
     if (x >= LEFT && x <= LEFT + this.plotWidth()) {
       const y = this.y(peak.bytes, height);
       context.fillStyle = ink;
@@ -515,7 +456,7 @@ export class Timeline {
   private drawOverlay(height: number): void {
     const { context } = fit(this.overlay);
     const accent = colour("--accent");
-    const atMoment = this.x(this.position(this.moment) + (this.axis === "events" ? 0.5 : 0));
+    const atMoment = this.x(this.axis.position(this.moment) + (this.axis.mode === "events" ? 0.5 : 0));
     if (atMoment >= LEFT && atMoment <= LEFT + this.plotWidth()) {
       context.strokeStyle = accent;
       context.lineWidth = 2;
@@ -545,7 +486,7 @@ export class Timeline {
     if (this.hover === null || this.hover < LEFT) return hideTip();
     const columns = this.columnCount();
     const column = Math.min(Math.floor(((this.hover - LEFT) / this.plotWidth()) * columns), columns - 1);
-    const [begin, end] = this.eventsOf(Math.max(column, 0), columns);
+    const [begin, end] = this.axis.eventsOf(Math.max(column, 0), columns);
     const extent: Extent = { least: 0, most: 0, mostAt: 0 };
     this.series.pyramid.extent(begin, end, extent);
     const layers = new Float64Array(this.layers.length);
@@ -590,16 +531,4 @@ function siteNames(layerOf: number[], sites: [string, number][], colours: string
 function pixelOf(hex: string): number {
   const value = parseInt(hex.slice(1), 16);
   return ((255 << 24) | ((value & 255) << 16) | (value & 0xff00) | (value >> 16)) >>> 0;
-}
-
-/** Microseconds since the first event; clocks that step back stand still. */
-export function risingTimes(times: Float64Array | null): Float64Array | null {
-  if (!times || times.length === 0) return null;
-  const rising = new Float64Array(times.length);
-  let latest = times[0];
-  for (let i = 0; i < times.length; i++) {
-    latest = Math.max(latest, times[i]);
-    rising[i] = latest - times[0];
-  }
-  return rising;
 }

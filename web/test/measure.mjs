@@ -38,7 +38,8 @@ for (let run = 0; run < Number(runs); run++) {
     }).observe(document, { attributes: true, subtree: true, attributeFilter: ["data-ready"] });
   });
   await page.goto(pathToFileURL(resolve(file)).href);
-  await page.waitForFunction(() => window.readyAt);
+  await page.waitForSelector("html[data-ready]", { state: "attached" });
+  await page.evaluate(() => new Promise(requestAnimationFrame));
   const loading = rendererBytes();
   const times = await page.evaluate(() => ({
     first_paint_ms: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null,

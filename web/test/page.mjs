@@ -42,7 +42,7 @@ async function check(name, file, act, options = {}) {
   page.on("request", (request) => !/^(file|data|blob):/.test(request.url()) && problems.push(request.url()));
   try {
     await page.goto(pathToFileURL(file).href);
-    if (options.javaScriptEnabled !== false) await page.waitForFunction("document.documentElement.dataset.ready === 'true'");
+    if (options.javaScriptEnabled !== false) await page.waitForSelector("html[data-ready]", { state: "attached" });
     await act(page);
     assert.deepEqual(problems, []);
     console.log(`ok   ${name}`);
@@ -126,7 +126,7 @@ await check("no zoom level hides or invents a peak", oomPage, async (page) => {
         const begin = Math.floor(random() * events);
         const width = Math.max(1, Math.floor(random() ** 4 * events));
         timeline.zoomToEvents(begin, Math.min(events, begin + width));
-        const [first, last] = timeline.eventsInView();
+        const [first, last] = timeline.axis.eventsInView();
         let most = 0;
         for (let event = first; event < last; event++) most = Math.max(most, series.active[event]);
         if (timeline.shownMost() !== most) return { axis, first, last, most, shown: timeline.shownMost() };
@@ -153,7 +153,7 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
   await page.keyboard.press("f");
   assert.equal(await moment(), oomWhy.findings[0].instant.event);
   await page.keyboard.press("+");
-  const [begin, end] = await page.evaluate(() => window.oomscope[0].timeline.eventsInView());
+  const [begin, end] = await page.evaluate(() => window.oomscope[0].timeline.axis.eventsInView());
   assert.ok(end - begin < (await page.evaluate(() => window.oomscope[0].series.recording.events)));
   await page.mouse.move(box.x + 200, box.y + 100);
   await page.mouse.down();
@@ -164,14 +164,23 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
     await page.getByRole("tab", { name }).click();
     await picture(page, `tab-${name.replace(" ", "-").toLowerCase()}`);
   }
+  await page.getByRole("tab", { name: "Segments" }).click();
+  await page.locator(".pool canvas").first().hover({ position: { x: 300, y: 6 } });
+  assert.match(await page.locator(".tip").innerText(), /0x[0-9a-f]+.*event/s);
+  await page.getByRole("tab", { name: "Call tree" }).click();
+  const settings = page.locator(".what-if .lines button");
+  assert.equal(await settings.count(), oomWhy.runs.length);
+  await settings.nth(3).hover();
+  assert.ok((await page.locator(".what-if .legend").innerText()).includes(oomWhy.runs[3].conf));
   await page.getByRole("button", { name: "line of code" }).click();
   await page.getByLabel("Find in the tree").fill("forward");
   await page.locator(".flame [tabindex='0']").focus();
   await page.keyboard.press("ArrowDown");
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-level")), "2");
   await page.evaluate(() => (location.hash = "#event=42&by=category&axis=time"));
-  await page.waitForFunction(() => window.oomscope[0].timeline.moment === 42);
-  assert.equal(await page.evaluate(() => window.oomscope[0].timeline.axis), "time");
+  for (let i = 0; i < 50 && (await moment()) !== 42; i++) await page.waitForTimeout(20);
+  assert.equal(await moment(), 42);
+  assert.equal(await page.evaluate(() => window.oomscope[0].timeline.axis.mode), "time");
 });
 
 await check("dark, and on a phone", oomPage, async (page) => {
@@ -180,6 +189,9 @@ await check("dark, and on a phone", oomPage, async (page) => {
   await picture(page, "phone-dark");
 }, { viewport: { width: 390, height: 844 }, colorScheme: "dark" });
 
+const state = join(folder, "state.pickle");
+execFileSync("python3", ["-c", "import json, pickle, sys; pickle.dump(json.load(open(sys.argv[1])), open(sys.argv[2], 'wb'))",
+  join(root, "tests/golden/no-history/state.pickle.json"), state]);
 const healthy = join(data, "causes/none_vit.pickle.zst");
 await check("a recording in which nothing failed", report("healthy", [healthy]), (page) => picture(page, "healthy"));
 await check("the ranks of a job", report("ranks", [join(data, "ranks/copy_on_rank0")]), async (page) => {
@@ -189,6 +201,12 @@ await check("the ranks of a job", report("ranks", [join(data, "ranks/copy_on_ran
 await check("two recordings", report("two", [oom, healthy]), async (page) => {
   assert.equal(await page.locator(".timeline").count(), 2);
   await picture(page, "two");
+});
+await check("a snapshot without history", report("state", [state]), async (page) => {
+  assert.equal(await page.locator(".timeline").count(), 0);
+  await page.getByRole("tab", { name: "Segments" }).click();
+  assert.ok((await page.locator(".pool canvas").count()) > 0);
+  await picture(page, "no-history");
 });
 await check("a log alone", report("log", ["CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 24.00 GiB of which 1.00 GiB is free."]), async (page) => {
   assert.ok((await page.innerText("h1")).length > 10);

@@ -10,7 +10,7 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }
 const viewport = { width: Number(width), height: Number(height) };
 const page = await (await browser.newContext({ viewport, colorScheme: scheme })).newPage();
 await page.goto(pathToFileURL(resolve(file)).href);
-await page.waitForFunction("document.documentElement.dataset.ready === 'true'");
+await page.waitForSelector("html[data-ready]", { state: "attached" });
 await page.waitForTimeout(700); // the moment's details follow when the browser is idle
 await page.screenshot({ path: out });
 await browser.close();

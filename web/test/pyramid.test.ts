@@ -2,15 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Pyramid } from "../src/pyramid";
-
-/** A small generator, so that a failure can be repeated. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
+import { generator } from "./generator";
 
 test("the extent of any stretch is that of its values", () => {
   const random = generator(7);
