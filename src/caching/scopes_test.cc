@@ -409,15 +409,19 @@ TEST(HeldFree, CompletesThoseThatWerePutLastInThatOrder) {
   enum class Way { held, held_and_reordered, at_once };
   const auto inactive_splits_made = [](Way way) {
     Rig rig;
-    Block* a = rig.get(4 * kMiB);
-    Block* b = rig.get(4 * kMiB);
-    Block* c = rig.get(4 * kMiB);
-    for (Block* block : way == Way::at_once ? std::vector<Block*>{b, c, a} : std::vector<Block*>{a, b, c}) {
-      way == Way::at_once ? rig.free(block) : rig.allocator.free_held(block);
+    std::array<Block*, 5> row{};
+    for (Block*& block : row) block = rig.get(4 * kMiB);
+    const std::array<int, 5> order =
+        way == Way::at_once ? std::array<int, 5>{0, 2, 4, 1, 3} : std::array<int, 5>{0, 1, 2, 3, 4};
+    for (const int i : order) {
+      way == Way::at_once ? rig.free(row[i]) : rig.allocator.free_held(row[i]);
     }
-    if (way == Way::held_and_reordered) rig.allocator.hold_last(a);
+    if (way == Way::held_and_reordered) {
+      rig.allocator.hold_last(row[1]);
+      rig.allocator.hold_last(row[3]);
+    }
     rig.allocator.empty_cache();
-    return rig.stats().inactive_split_bytes.all().allocated();
+    return rig.stats().inactive_split.all().allocated();
   };
   EXPECT_EQ(inactive_splits_made(Way::held_and_reordered), inactive_splits_made(Way::at_once));
   EXPECT_NE(inactive_splits_made(Way::held), inactive_splits_made(Way::at_once));

@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/baseline_store.h"
 #include "cli/commands.h"
+#include "cli/write_file.h"
 #include "evidence/peaks_file.h"
 #include "report/baseline_document.h"
 
@@ -167,14 +168,6 @@ Result<int> list(const BaselineArguments& arguments, const std::string& project,
   }
   print(list_document(entries, arguments.language), output);
   return 0;
-}
-
-Result<Done> write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return Done{};
-  return Error{.code = "output-not-written", .what = "error.baseline.unwritable", .where = path, .hint = ""};
 }
 
 Result<int> compare(const BaselineArguments& arguments, const std::string& project, Output& output) {

@@ -1,13 +1,12 @@
 // oomscope fit A B...: what a run at another batch, length or size would need, and the largest that fits.
 #include "plan/fit.h"
 
-#include <fstream>
-
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
+#include "cli/write_file.h"
 #include "model/structure.h"
 #include "plan/advice.h"
 #include "report/fit_document.h"
@@ -77,17 +76,7 @@ void try_measures(FitReport& report, const FitQuestion& question, const Verifica
 Result<Done> write_picture(const FitReport& report, const FitArguments& arguments) {
   StepPicture picture{.before = report.step, .after = {}, .capacity_bytes = report.cap_bytes};
   if (!report.search.fitting.empty()) picture.after = report.search.fitting.front().step;
-  const std::string svg = draw(picture, arguments.language);
-  std::ofstream file(arguments.picture_path, std::ios::binary);
-  file << svg;
-  file.close();
-  if (file.fail()) {
-    return Error{.code = "cannot-write",
-                 .what = "the picture could not be written",
-                 .where = arguments.picture_path,
-                 .hint = "is there room, and may the folder be written to?"};
-  }
-  return Done{};
+  return write_file(arguments.picture_path, draw(picture, arguments.language));
 }
 
 Result<int> run(const Options& options, Output& output) {

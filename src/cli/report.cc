@@ -18,6 +18,7 @@
 #include "cli/load_snapshot.h"
 #include "cli/why.h"
 #include "cli/why_evidence.h"
+#include "cli/write_file.h"
 #include "evidence/rank_files.h"
 #include "report/diff_document.h"
 #include "report/exports.h"
@@ -225,15 +226,6 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-Result<Done> write_file(const std::string& path, const std::string& bytes) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  const bool is_open = file != nullptr;
-  bool is_written = is_open && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  if (is_open) is_written = std::fclose(file) == 0 && is_written;
-  if (is_written) return Done{};
-  return Error{.code = "output-not-written", .what = std::strerror(errno), .where = path, .hint = ""};
-}
-
 Result<int> run(const Options& options, Output& output) {
   const ReportArguments& arguments = options.report;
   OOM_TRY([[maybe_unused]] const Done spared, spare_evidence(arguments));
@@ -255,9 +247,9 @@ Result<int> run(const Options& options, Output& output) {
   const Format& format = *format_of(arguments.output_path);
   if (format.needs_recording && page.recordings.empty()) {
     return Error{.code = "nothing-to-write",
-                 .what = "the evidence holds no recording, which this format shows",
+                 .what = "error.nothing-to-write",
                  .where = "-o " + arguments.output_path,
-                 .hint = "a log can be written as .html, .md or .json"};
+                 .hint = "error.nothing-to-write.hint"};
   }
   const std::string bytes = format.write(page, payload);
   OOM_TRY([[maybe_unused]] const Done written, write_file(arguments.output_path, bytes));

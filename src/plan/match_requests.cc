@@ -235,7 +235,7 @@ std::string site_text(const RequestLog& log, size_t position) {
   const Allocation& allocation = log.verification->timeline.allocations[log.order[position]];
   const uint32_t stack = static_cast<uint32_t>(allocation.stack);
   const StackTable& stacks = snapshot.stacks;
-  if (stacks.starts[stack] == stacks.starts[stack + 1]) return "a request without frames";
+  if (stacks.starts[stack] == stacks.starts[stack + 1]) return "error.recordings-differ.frameless";
   const Frame& frame = stacks.frames[stacks.frame_ids[stacks.starts[stack]]];
   const std::string_view file = snapshot.strings.text(frame.filename);
   return std::string(snapshot.strings.text(frame.name)) + " (" + std::string(file.substr(file.find_last_of('/') + 1)) +

@@ -114,15 +114,20 @@ class Docs(Tree):
 
 class Explained(Tree):
     """The pages that `why --explain` names."""
-    KNOWN = {"causes": [{"id": "leak", "remedies": ["detach"], "claims": ["cache"]}],
-             "remedies": [{"id": "detach", "text": "let go"}], "claims": [{"id": "cache"}]}
+    KNOWN = {"causes": [{"id": "leak", "remedies": ["detach"], "claims": ["cache"], "by_phase": False}],
+             "remedies": [{"id": "detach", "text": "let go"}], "claims": [{"id": "cache"}], "phases": [],
+             "frames": ["detach"]}
     PAGE = "- **`detach`**: let go. Cost: none.\n- [cache](../claims.md#cache)\n"
     CLAIMS = "# Claims\n\n## cache\n\n```console\n$ oomscope x\n…\n```\n"
 
     def setUp(self):
         super().setUp()
-        self.write("src/words/en/remedies.json", '{"remedy.detach.text": "let go", "remedy.detach.cost": "none"}')
-        self.write("src/words/zh/remedies.json", '{"remedy.detach.text": "放手", "remedy.detach.cost": "无"}')
+        self.write("src/words/en/remedies.json", '{"remedy.detach.text": "let go", "remedy.detach.cost": "none", '
+                   '"explain.by-frames": "By frames"}')
+        self.write("src/words/zh/remedies.json", '{"remedy.detach.text": "放手", "remedy.detach.cost": "无", '
+                   '"explain.by-frames": "按帧"}')
+        self.write("docs/phases.md", "## By frames\n\n- **`detach`**: let go. Cost: none.\n")
+        self.write("docs/zh/phases.md", "## 按帧\n\n- **`detach`**: 放手。代价：无。\n")
         self.write("docs/causes/leak.md", self.PAGE)
         self.write("docs/zh/causes/leak.md", "- **`detach`**: 放手。代价：无。\n- [c](../claims.md#cache)\n")
         self.write("docs/claims.md", self.CLAIMS)

@@ -98,13 +98,10 @@ def link(out, soname, versions, linked):
     script.unlink()
 
 
-def nvml_names(libraries):
-    """The functions of NVML that torch looks up by name at run time."""
-    names = set()
-    for library in libraries:
-        if library.name == "libc10_cuda.so":
-            names |= {name.decode() for name in re.findall(rb"\0(nvml[A-Z]\w+)\0", library.read_bytes())}
-    return names
+def looked_up(torch, prefix):
+    """The functions, by the beginning of their names, that the allocator's library looks up at run time."""
+    library = (torch / "lib" / "libc10_cuda.so").read_bytes()
+    return {name.decode() for name in re.findall(rb"\0(" + prefix.encode() + rb"[A-Z]\w+)(?=\0)", library)}
 
 
 def cuda_version(soname):
@@ -130,8 +127,9 @@ def build(torch, out):
         if soname != runtime:
             names = sorted(wanted.get(soname, {soname}))
             link(out, soname, {name: undefined.get(name, set()) for name in names}, out / runtime)
-    link(out, "libcuda.so.1", {"libcuda.so.1": set()}, out / runtime)  # its functions are in the runtime's library
-    link(out, NVML, {"NVML": nvml_names(libraries)}, out / runtime)
+    # What allocates is in the runtime's library, where lookups in this one go on.
+    link(out, "libcuda.so.1", {"libcuda.so.1": looked_up(torch, "cu") - implemented}, out / runtime)
+    link(out, NVML, {"NVML": looked_up(torch, "nvml")}, out / runtime)
     fake.unlink()
     return missing
 

@@ -18,6 +18,7 @@ warnings.simplefilter("ignore")
 
 import torch  # noqa: E402
 
+RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PLACEMENTS = ("lowest", "highest", "rising", "random", "fed")
 CALL_KINDS = {1: "allocate", 2: "refuse", 3: "release", 4: "map", 5: "unmap", 6: "refuse_map"}
@@ -103,7 +104,8 @@ class Pools:
         if self.has_objects:
             self.scope.__exit__(None, None, None)
         else:
-            torch._C._cuda_endAllocateCurrentStreamToPool(0, self.scope)
+            end = torch._C._cuda_endAllocateCurrentStreamToPool
+            end(0) if RELEASE < (2, 2) else end(0, self.scope)
         self.scope = None
 
 

@@ -1,0 +1,18 @@
+#include "cli/write_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace oomscope {
+
+Result<Done> write_file(const std::string& path, const std::string& bytes) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  const bool is_open = file != nullptr;
+  bool is_written = is_open && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  if (is_open) is_written = std::fclose(file) == 0 && is_written;
+  if (is_written) return Done{};
+  return Error{.code = "output-not-written", .what = std::strerror(errno), .where = path, .hint = ""};
+}
+
+}  // namespace oomscope
