@@ -37,7 +37,9 @@ case $what in
     ;;
   numbers)
     npx vite build --config vite.test.config.ts --outDir build/numbers --logLevel warn
-    find ../tests/data -name '*.pickle.zst' -print0 | sort -z | xargs -0 node build/numbers/numbers.js "$program"
+    # Not those of the oracle: their limits and old settings are told to verify and stand in no file, so that not all of
+    # them replay exactly here.
+    find ../tests/data -path ../tests/data/oracle -prune -o -name '*.pickle.zst' -print0 | sort -z | xargs -0 node build/numbers/numbers.js "$program"
     ;;
   page) node test/page.mjs "$program" ${pictures:+"$pictures"} ;;
   *) echo "check_web.sh: unknown: $what" >&2 && exit 2 ;;

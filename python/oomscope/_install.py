@@ -250,7 +250,7 @@ def install(folder: str | os.PathLike[str] | None = None, *, max_events: int = 1
         return
     if not _has_hooks:
         _has_hooks = True
-        atexit.register(watcher.finish)
+        atexit.register(lambda: watcher.finish())  # of the process that ends: a fork has its own
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_after_fork)
         _torch.when_cuda_starts(lambda: _quietly(_torch.attach_observer, watcher_observes))

@@ -116,6 +116,22 @@ Phrase failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   return {};
 }
 
+// Each measure costs a change of all requests and a replay.
+void try_measures(const Diagnosis& diagnosis, const RequestStream& requests, int threads, Changes& changes) {
+  constexpr size_t kMostRequests = 400'000;
+  if (requests.kind.size() > kMostRequests) {
+    changes.caveats.push_back({.code = "measures-not-tried", .values = {}, .source = CaveatSource::model});
+    return;
+  }
+  const Verification& verification = *diagnosis.verification;
+  const Structure structure = find_structure(verification.timeline);
+  const Job job = make_job(verification, structure, requests);
+  WhatIf question{.rules = verification.config.rules, .settings = verification.config.settings, .cap_bytes = {}};
+  if (!diagnosis.instant.failed || limit_begins(diagnosis) == 0) question.cap_bytes = changes.cap_bytes;
+  changes.measures_have_cap = question.cap_bytes.has_value();
+  changes.measures = evaluate_measures(job, question, threads);
+}
+
 Phrase peak_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   const std::string capacity = format_mib(changes.cap_bytes.value_or(0));
@@ -130,6 +146,11 @@ Phrase peak_sentence(const Diagnosis& diagnosis, const Changes& changes) {
 }
 
 }  // namespace
+
+uint32_t limit_begins(const Diagnosis& diagnosis) {
+  const Peak& reserved = diagnosis.verification->replay->peak_reserved();
+  return reserved.bytes > diagnosis.capacity.low_bytes ? reserved.event + 1 : 0;
+}
 
 std::vector<const SweepRun*> proposals(const Diagnosis& diagnosis, const Changes& changes) {
   std::vector<const SweepRun*> list;
@@ -199,16 +220,6 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   changes.recorded_reserved_bytes = recorded.main.peak_reserved;
   changes.recorded_completes = recorded.main.completed;
 
-  // Each measure costs a change of all requests and a replay.
-  constexpr size_t kMostRequests = 400'000;
-  if (requests.kind.size() <= kMostRequests) {
-    const Structure structure = find_structure(verification.timeline);
-    const Job job = make_job(verification, structure, requests);
-    const WhatIf question{
-        .rules = verification.config.rules, .settings = verification.config.settings, .cap_bytes = changes.cap_bytes};
-    changes.measures = evaluate_measures(job, question, options.threads);
-  }
-
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
   changes.page_floor_bytes = pages.bytes;
   if (!*packing) return packing->error();
@@ -217,6 +228,7 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   if (diagnosis.instant.failed) {
     OOM_TRY([[maybe_unused]] const Done done, look_at_high_end(diagnosis, requests, sweep_options, changes));
   }
+  try_measures(diagnosis, requests, options.threads, changes);
   changes.sentence = diagnosis.instant.failed ? failed_sentence(diagnosis, changes) : peak_sentence(diagnosis, changes);
   return changes;
 }

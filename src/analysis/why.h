@@ -79,6 +79,10 @@ struct Diagnosis {
   Caveats caveats;
 };
 
+// The event from which the limit of the failure holds; 0: from the start. More was reserved than it allows, so it was
+// set behind that.
+[[nodiscard]] uint32_t limit_begins(const Diagnosis& diagnosis);
+
 struct Changes {
   std::optional<int64_t> cap_bytes;     // what the runs were given
   std::vector<SweepRun> runs;           // best first
@@ -91,6 +95,7 @@ struct Changes {
   int64_t packing_bytes = 0;
   std::vector<Verdict> verdicts;         // one a failed request that counts
   std::vector<MeasureOutcome> measures;  // what the program may do, each replayed; empty for very long recordings
+  bool measures_have_cap = false;        // whether `fits` says anything: not where the limit was set late
   std::vector<uint32_t> curve_events;    // at which the points of the runs' curves begin
   Caveats caveats;                       // of the replays under other settings
   Phrase sentence;                       // what would have made it fit, or how much less would do

@@ -28,7 +28,7 @@ constexpr RuleSet torch_213() {
   RuleSet rules = torch_212();
   rules.name = "torch-2.13";
   rules.first_release = "2.13";
-  rules.last_release = "2.13";
+  rules.last_release = "2.15";
   rules.tie_break = TieBreak::segment_counter;
   rules.only_capture_suspends = true;
   return rules;

@@ -1,8 +1,6 @@
 // oomscope fit A B...: what a run at another batch, length or size would need, and the largest that fits.
 #include "plan/fit.h"
 
-#include <fmt/format.h>
-
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
@@ -88,8 +86,7 @@ Result<int> run(const Options& options, Output& output) {
     OOM_TRY(LoadedRecording loaded,
             load_recording({.path = path, .device = arguments.device, .rules = arguments.rules}));
     if (!loaded.snapshot->complete) output.set_incomplete();
-    add_caveats(loaded.snapshot->caveats, report.caveats);
-    add_caveats(loaded.verification->caveats, report.caveats);
+    add_replay_caveats(*loaded.verification, report.caveats);
     inputs.push_back({.verification = loaded.verification.get(), .path = path});
     recordings.push_back(std::move(loaded));
   }
@@ -100,9 +97,7 @@ Result<int> run(const Options& options, Output& output) {
                        .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, report.caveats),
                        .at = arguments.at,
                        .threads = thread_count(),
-                       .progress = [&](size_t done, size_t total) {
-                         output.progress().update("replaying", static_cast<int64_t>(done), static_cast<int64_t>(total));
-                       }};
+                       .progress = progress_of("progress.replaying", arguments.language, output)};
   OOM_TRY(question.settings, settings_of(arguments.conf, base, report.caveats));
   report.conf = arguments.conf ? *arguments.conf : to_conf_string(question.settings, question.rules.parser);
   report.cap_bytes = question.cap_bytes;

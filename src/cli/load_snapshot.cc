@@ -108,6 +108,23 @@ Result<std::optional<RuleSet>> choose_rules(const std::string& name) {
                .values = {{"name", name}, {"near", std::string(near)}, {"list", list}}};
 }
 
+void add_replay_caveats(const Verification& verification, Caveats& caveats) {
+  add_caveats(verification.timeline.snapshot->caveats, caveats);
+  add_caveats(verification.caveats, caveats);
+  if (!verification.exact()) {
+    caveats.push_back({.code = "replay-not-exact", .values = {}, .source = CaveatSource::model});
+  }
+  if (verification.timeline.starts_mid_life) {
+    caveats.push_back({.code = "start-allocated-anew", .values = {}, .source = CaveatSource::model});
+  }
+}
+
+std::function<void(size_t, size_t)> progress_of(const char* key, Language language, Output& output) {
+  return [&output, text = say(key, language)](size_t done, size_t total) {
+    output.progress().update(text, static_cast<int64_t>(done), static_cast<int64_t>(total));
+  };
+}
+
 void add_caveats(const Caveats& from, Caveats& to) {
   for (const Caveat& caveat : from) {
     if (std::find(to.begin(), to.end(), caveat) == to.end()) to.push_back(caveat);

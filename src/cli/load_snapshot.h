@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/result.h"
 #include "caching/rules.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "evidence/snapshot_reader.h"
 #include "replay/verify.h"
 #include "types/snapshot.h"
@@ -54,6 +56,12 @@ struct LoadedRecording {
 // The settings to replay under: --conf, else the recorded ones. PyTorch's own error where they are wrong.
 [[nodiscard]] Result<AllocatorSettings> settings_of(const std::optional<std::string>& conf,
                                                     const Verification& verification, Caveats& caveats);
+
+// What weakens replays of the recording under other settings.
+void add_replay_caveats(const Verification& verification, Caveats& caveats);
+
+// Draws "replaying 12 %", in the words of `key`, while replays run. `output` must outlive what is returned.
+[[nodiscard]] std::function<void(size_t, size_t)> progress_of(const char* key, Language language, Output& output);
 
 // Adds what is not there yet.
 void add_caveats(const Caveats& from, Caveats& to);

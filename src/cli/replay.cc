@@ -39,24 +39,6 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_device(raw.device, replay.snapshot.device);
 }
 
-void add_replay_caveats(const Verification& verification, const RequestStream& requests, Caveats& caveats) {
-  add_caveats(verification.timeline.snapshot->caveats, caveats);
-  add_caveats(verification.caveats, caveats);
-  if (!verification.exact()) {
-    caveats.push_back({.code = "replay-not-exact", .values = {}, .source = CaveatSource::model});
-  }
-  if (requests.from_mid_life) {
-    caveats.push_back({.code = "start-allocated-anew", .values = {}, .source = CaveatSource::model});
-  }
-}
-
-// Draws "replaying 12 %" while the replays run.
-std::function<void(size_t, size_t)> progress_of(const char* key, Language language, Output& output) {
-  return [&output, text = say(key, language)](size_t done, size_t total) {
-    output.progress().update(text, static_cast<int64_t>(done), static_cast<int64_t>(total));
-  };
-}
-
 Result<std::vector<Verdict>> verdicts_of(const Verification& verification, const RequestStream& requests,
                                          const WhatIf& question, const Outcome& outcome, Language language,
                                          Output& output) {
@@ -138,7 +120,7 @@ Result<int> run(const Options& options, Output& output) {
                   .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, caveats)};
   OOM_TRY(question.settings, settings_of(arguments.conf, verification, caveats));
   const RequestStream requests = requests_of(verification);
-  add_replay_caveats(verification, requests, caveats);
+  add_replay_caveats(verification, caveats);
   if (!recording.snapshot->complete) output.set_incomplete();
   const std::string conf = arguments.conf ? *arguments.conf : to_conf_string(question.settings, question.rules.parser);
   if (arguments.sweep) {

@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -280,7 +278,7 @@ Command report_command() {
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
-                  {"--no-sweep", "", "do not replay other settings: the cause alone", &RawOptions::no_sweep},
+                  {"--no-sweep", "", "do not replay other settings: the cause and its changes", &RawOptions::no_sweep},
                   {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
                    &RawOptions::language}},
       .finish = finish,

@@ -244,7 +244,7 @@ Command why_command() {
                   {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
-                  {"--no-sweep", "", "do not replay other settings: the cause alone", &RawOptions::no_sweep},
+                  {"--no-sweep", "", "do not replay other settings: the cause and its changes", &RawOptions::no_sweep},
                   {"--explain", "",
                    "not evidence but an ID: explain a cause, remedy or claim; alone: the table of symptoms",
                    &RawOptions::explain},

@@ -1,6 +1,7 @@
 #include "cli/why_evidence.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,7 +15,7 @@ const char* const kMessage = "RuntimeError: CUDA error: out of memory\n";
 
 class SortEvidence : public testing::Test {
  protected:
-  SortEvidence() : folder_(fs::path(testing::TempDir()) / "why_evidence") {
+  SortEvidence() : folder_(fs::path(testing::TempDir()) / ("why_evidence." + std::to_string(getpid()))) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }

@@ -1,6 +1,7 @@
 #include "evidence/rank_files.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -99,7 +100,7 @@ TEST(ChooseRankFiles, LeavesFilesWithoutRankAside) {
 }
 
 TEST(FindRankFiles, LooksOnlyBelowTheFolderAndNotAtItsOwnName) {
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "rank7_job";
+  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / std::to_string(getpid()) / "rank7_job";
   std::filesystem::create_directories(root / "rank1");
   std::ofstream(root / "rank1" / "snapshot.pickle") << "x";
   std::ofstream(root / "notes.txt") << "x";
@@ -111,7 +112,7 @@ TEST(FindRankFiles, LooksOnlyBelowTheFolderAndNotAtItsOwnName) {
 }
 
 TEST(FindRankFiles, SaysThatAFolderHoldsNone) {
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "no_ranks";
+  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / std::to_string(getpid()) / "no_ranks";
   std::filesystem::create_directories(root);
   const Result<RankFiles> found = find_rank_files(root.string());
   ASSERT_FALSE(found.has_value());

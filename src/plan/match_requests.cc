@@ -230,7 +230,7 @@ class RunAlignment {
 };
 
 std::string site_text(const RequestLog& log, size_t position) {
-  if (position >= log.order.size()) return "the end of the recording";
+  if (position >= log.order.size()) return "error.recordings-differ.end";
   const Snapshot& snapshot = *log.verification->timeline.snapshot;
   const Allocation& allocation = log.verification->timeline.allocations[log.order[position]];
   const uint32_t stack = static_cast<uint32_t>(allocation.stack);

@@ -14,7 +14,7 @@ Remedy fused_attention() {
                 if (circumstances.framework == "transformers")
                   return python(R"(model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="sdpa"))");
                 return torch_is_at_least(circumstances, 2, 0)
-                           ? python("out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)")
+                           ? python("out = torch.nn.functional.scaled_dot_product_attention(q, k, v)")
                            : python(
                                  "from xformers.ops import memory_efficient_attention\nout = "
                                  "memory_efficient_attention(q, k, v)");

@@ -50,7 +50,11 @@ class FitWriter {
     if (!fit.largest) return Phrase{.key = "fit.none"}.with("cap", cap);
     Phase limiting = Phase::unknown;
     for (const FitPoint& point : fit.points) {
-      if (point.value == *fit.largest + 1) limiting = point.instant.phase;
+      if (point.value != *fit.largest + 1) continue;
+      if (point.fits == Fits::unknown) {
+        return Phrase{.key = "fit.largest-surely"}.with("value", std::to_string(*fit.largest)).with("cap", cap);
+      }
+      limiting = point.instant.phase;
     }
     return Phrase{.key = "fit.largest"}
         .with("value", std::to_string(*fit.largest))

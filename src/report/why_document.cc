@@ -232,6 +232,27 @@ std::string english_sentence(const Diagnosis& diagnosis, const Changes& changes)
   return say(diagnosis.sentence, Language::english) + " " + say(changes.sentence, Language::english);
 }
 
+// Has a replay of the cause's own transform answered, or said why it cannot?
+bool was_tried(const Change& change) {
+  if (!change.predicted) return false;
+  const Predicted& predicted = *change.predicted;
+  return predicted.completed || predicted.peak_reserved || predicted.source.key.find("late-limit") != std::string::npos;
+}
+
+// The measures that no change of a finding has answered already: one remedy, one answer.
+std::vector<MeasureOutcome> other_measures(const std::vector<Finding>& findings, const Changes& changes) {
+  std::vector<MeasureOutcome> others;
+  for (const MeasureOutcome& outcome : changes.measures) {
+    const bool is_answered = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+      return std::any_of(finding.changes.begin(), finding.changes.end(), [&](const Change& change) {
+        return change.remedy == outcome.measure->remedy && was_tried(change);
+      });
+    });
+    if (!is_answered) others.push_back(outcome);
+  }
+  return others;
+}
+
 // A change whose remedy was tried as a measure: what the form of it that saves most brought.
 void add_measures(std::vector<Finding>& findings, const Changes& changes) {
   for (Finding& finding : findings) {
@@ -241,9 +262,9 @@ void add_measures(std::vector<Finding>& findings, const Changes& changes) {
         if (!outcome.refused.empty() || outcome.measure->remedy != change.remedy) continue;
         if (best == nullptr || outcome.saved_allocated > best->saved_allocated) best = &outcome;
       }
-      if (best == nullptr || (change.predicted && change.predicted->completed)) continue;
+      if (best == nullptr || was_tried(change)) continue;
       Predicted predicted;
-      if (changes.cap_bytes) predicted.completed = best->fits;
+      if (changes.measures_have_cap) predicted.completed = best->fits;
       predicted.peak_reserved = best->outcome.peak_reserved;
       predicted.saved_bytes = std::max<int64_t>(best->saved_allocated, 0);
       predicted.source =
@@ -473,7 +494,7 @@ std::vector<Section> detail_sections(const Diagnosis& diagnosis, const Changes& 
     sections.push_back(bounds_section(diagnosis, changes, language));
     if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes, language));
   }
-  for (Section& section : measures_sections(changes.measures, changes.cap_bytes.has_value(), language)) {
+  for (Section& section : measures_sections(other_measures(findings, changes), changes.measures_have_cap, language)) {
     sections.push_back(std::move(section));
   }
   sections.push_back(Section{.body = caveat_list(all_caveats(diagnosis, changes), language)});

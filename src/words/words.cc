@@ -91,11 +91,15 @@ std::string say(std::string_view key, Language language) {
 std::string say(std::string_view key, const Values& values, Language language) {
   Phrase phrase{.key = std::string(key)};
   for (const auto& [name, text] : values) phrase.values.push_back({.name = name, .text = text, .phrases = {}});
-  const std::vector<PhraseValue> plain = phrase.values;
-  for (PhraseValue& value : phrase.values) {
-    const bool is_sentence = value.text.find('.') != std::string::npos && word(value.text, language).has_value();
-    if (is_sentence) value.phrases = {Phrase{.key = value.text, .values = plain}};
-  }
+  const auto say_sentences = [&](const std::vector<PhraseValue>& with) {
+    for (PhraseValue& value : phrase.values) {
+      const bool is_sentence = value.text.find('.') != std::string::npos && word(value.text, language).has_value();
+      if (is_sentence) value.phrases = {Phrase{.key = value.text, .values = with}};
+    }
+  };
+  say_sentences({});
+  const std::vector<PhraseValue> said = phrase.values;  // a sentence that is a value may take others that are
+  say_sentences(said);
   return say(phrase, language);
 }
 

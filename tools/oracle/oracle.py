@@ -137,7 +137,7 @@ class Release:
 
 def rules_of(release, program):
     """The rule set whose releases include this one, as `verify` names it."""
-    listed = subprocess.run([program, "verify", "x", "--rules", "?"], capture_output=True, text=True).stderr
+    listed = subprocess.run([program, "verify", "x", "--rules", "?", "--lang", "en"], capture_output=True, text=True).stderr
     names = [name.strip(" .\n") for name in listed.split("They are:")[-1].replace("\n", " ").split(",")]
     versions = {tuple(int(p) for p in name.split("-")[1].split(".")): name for name in names if name.count("-") == 1}
     known = [version for version in sorted(versions) if version <= version_of(release)]

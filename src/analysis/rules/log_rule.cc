@@ -239,7 +239,8 @@ bool is_oversized_request(const TextFacts& facts) {
   constexpr int64_t kOversized = 30 * kGiB;  // where no total is printed: no tensor of a usual step
   const std::optional<int64_t>& tried = facts.card.tried;
   if (!tried) return false;
-  return facts.card.total ? *tried >= *facts.card.total / 10 * 9 : *tried >= kOversized;
+  const int64_t total = facts.card.total.value_or(0);  // a total of nothing is an impossible figure, and says nothing
+  return total > 0 ? *tried >= total / 10 * 9 : *tried >= kOversized;
 }
 
 bool failed_as(const CaseFacts& facts, Kind kind) {

@@ -13,10 +13,7 @@ class Tester {
  public:
   Tester(const RunFacts& facts, int64_t budget)
       : facts_(facts), requests_(requests_of(*facts.diagnosis->verification)), budget_(budget) {
-    if (!facts.failed()) return;
-    // More was reserved than the limit allows: it was set behind that.
-    const Peak& reserved = facts.diagnosis->verification->replay->peak_reserved();
-    if (reserved.bytes > facts.diagnosis->capacity.low_bytes) limit_from_ = reserved.event + 1;
+    if (facts.failed()) limit_from_ = limit_begins(*facts.diagnosis);
   }
 
   void test(const Finding& finding, Change& change) {

@@ -274,7 +274,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::host_oom_killed,
      .strength = 2,
      .triggers = "have died|kernel crashed|kernel died|unknown reason|canceled future for",
-     .pattern = R"(The kernel appears to have died|The Kernel crashed while executing code|)"
+     .pattern = R"(The kernel (?:for .{1,200}? )?appears to have died|The Kernel crashed while executing code|)"
                 R"(Your session crashed for an unknown reason|Canceled future for execute_request|)"
                 R"(Kernel died (?:with exit code|unexpectedly|before replying))",
      .also = {Kind::not_memory, Kind::host_alloc_failed}},

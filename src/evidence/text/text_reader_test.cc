@@ -156,6 +156,7 @@ const std::vector<Example> kExamples = {
     {"ray.usage", "Memory on the node (IP: 10.0.0.9) where the task was running was 9.00GB / 10.00GB (0.9)"},
     {"notebook.ram", "Your session crashed after using all available RAM."},
     {"notebook.died", "The kernel appears to have died. It will restart automatically."},
+    {"notebook.died", "The kernel for train.ipynb appears to have died. It will restart automatically."},
     {"notebook.restarted", "kernel 01234567-89ab-cdef-0123-456789abcdef restarted"},
     {"deepspeed.host", "CPU Virtual Memory:  used = 7.5 GB, percent = 24.0%"},
     {"deepspeed.gpu", "MA 3.5 GB         Max_MA 4.0 GB         CA 5.5 GB         Max_CA 6 GB"},
