@@ -37,9 +37,19 @@ case $what in
     ;;
   numbers)
     npx vite build --config vite.test.config.ts --outDir build/numbers --logLevel warn
-    # Not those of the oracle: their limits and old settings are told to verify and stand in no file, so that not all of
-    # them replay exactly here.
-    find ../tests/data -path ../tests/data/oracle -prune -o -name '*.pickle.zst' -print0 | sort -z | xargs -0 node build/numbers/numbers.js "$program"
+    # Those of the oracle were made under limits and, before torch 2.4, settings that no file holds: where they cannot be
+    # inferred the replay is not exact, and the page, which shows what is recorded, is not compared with it.
+    exact() {
+      local recording
+      while IFS= read -r -d '' recording; do
+        if [[ $recording != */oracle/* ]] || "$program" verify "$recording" > /dev/null 2>&1; then
+          printf '%s\0' "$recording"
+        else
+          echo "not compared, since its replay is not exact: $recording" >&2
+        fi
+      done
+    }
+    find ../tests/data -name '*.pickle.zst' -print0 | sort -z | exact | xargs -0 node build/numbers/numbers.js "$program"
     ;;
   page) node test/page.mjs "$program" ${pictures:+"$pictures"} ;;
   *) echo "check_web.sh: unknown: $what" >&2 && exit 2 ;;
