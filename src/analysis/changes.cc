@@ -64,6 +64,27 @@ void find_accepted(Changes& changes) {
   }
 }
 
+// Of the recorded settings, which are often among the swept ones.
+Outcome recorded_outcome(const Verification& verification, const RequestStream& requests, const Changes& changes) {
+  const AllocatorSettings& settings = verification.config.settings;
+  const auto same = std::find_if(changes.runs.begin(), changes.runs.end(),
+                                 [&](const SweepRun& run) { return run.settings == settings; });
+  if (same != changes.runs.end()) return same->outcome.main;
+  return replay_what_if(requests,
+                        {.rules = verification.config.rules, .settings = settings, .cap_bytes = changes.cap_bytes});
+}
+
+// The best proposals may stand behind the best runs: behind those that repeat each other.
+void look_for_ranges_of_proposals(const Diagnosis& diagnosis, const RequestStream& requests, Changes& changes) {
+  const RuleSet& rules = diagnosis.verification->config.rules;
+  const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
+  for (SweepRun& run : changes.runs) {
+    const auto shown = list.begin() + static_cast<std::ptrdiff_t>(std::min(list.size(), kMostProposals));
+    if (std::find(list.begin(), shown, &run) == shown) continue;
+    look_for_range(requests, {.rules = rules, .settings = run.settings, .cap_bytes = changes.cap_bytes}, run.outcome);
+  }
+}
+
 // A limit is known only as a range. What does not fit at its low end may fit at its high end: then the settings are
 // shown as replayed there, with what they need.
 Result<Done> look_at_high_end(const Diagnosis& diagnosis, const RequestStream& requests, SweepOptions options,
@@ -205,7 +226,8 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
                              .threads = options.threads,
                              .progress = options.progress,
                              .curve_points = options.curve_points,
-                             .beside = {[&] { packing = checked_packing(table.rounded); }}};
+                             .beside = {[&] { packing = checked_packing(table.rounded); }},
+                             .ranges = kMostRuns};
   changes.curve_events = events_of_curve(requests, options.curve_points);
   sweep_options.beside.emplace_back([&] {
     changes.rules = options.rules ? std::vector<RuleSet>{*options.rules} : rules_not_told_apart(verification);
@@ -214,12 +236,9 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   changes.runs = sweep(requests, verification.config.rules, sweep_options);
   sweep_options.beside.clear();
   find_accepted(changes);
-  const OutcomeRange recorded = replay_range(requests, WhatIf{.rules = verification.config.rules,
-                                                              .settings = verification.config.settings,
-                                                              .cap_bytes = changes.cap_bytes});
-  changes.recorded_reserved_bytes = recorded.main.peak_reserved;
-  changes.recorded_completes = recorded.main.completed;
-
+  const Outcome recorded = recorded_outcome(verification, requests, changes);
+  changes.recorded_reserved_bytes = recorded.peak_reserved;
+  changes.recorded_completes = recorded.completed;
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
   changes.page_floor_bytes = pages.bytes;
   if (!*packing) return packing->error();
@@ -228,6 +247,7 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   if (diagnosis.instant.failed) {
     OOM_TRY([[maybe_unused]] const Done done, look_at_high_end(diagnosis, requests, sweep_options, changes));
   }
+  look_for_ranges_of_proposals(diagnosis, requests, changes);
   try_measures(diagnosis, requests, options.threads, changes);
   changes.sentence = diagnosis.instant.failed ? failed_sentence(diagnosis, changes) : peak_sentence(diagnosis, changes);
   return changes;

@@ -329,6 +329,19 @@ void find_failures(const std::vector<Rank>& ranks, RankComparison& out) {
   out.chosen = out.first_failure ? out.first_failure : highest_failed ? highest_failed : out.highest_peak;
 }
 
+bool repeats_of(const Rank& a, const Rank& b) {
+  return !a.error && !b.error && a.node == b.node && a.rank == b.rank && a.facts.device == b.facts.device &&
+         is_same_process(a.facts.events_sample, b.facts.events_sample);
+}
+
+// Of two snapshots of one process: of the same failure the one with the fewest events behind it.
+bool tells_more(const RankFacts& a, const RankFacts& b) {
+  if (a.failed != b.failed) return a.failed;
+  if (a.failed && a.failed_at_us != b.failed_at_us) return a.failed_at_us > b.failed_at_us;
+  if (a.failed) return a.ends_at_us < b.ends_at_us;
+  return a.ends_at_us > b.ends_at_us;
+}
+
 }  // namespace
 
 RankFacts look_at_rank(const Verification& verification) {
@@ -357,7 +370,26 @@ RankFacts look_at_rank(const Verification& verification) {
   facts.curve = allocated_curve(verification, kCurvePoints);
   facts.design = design_of(verification, facts.peak_allocated_bytes);
   facts.design.ended_early = facts.failed || !facts.complete;
+  facts.ends_at_us = trace.size_events() > 0 ? trace.time_us[trace.size_events() - 1] : 0;
+  facts.events_sample = sample_events(trace);
   return facts;
+}
+
+std::vector<Rank> take_out_repeats(std::vector<Rank>& ranks) {
+  std::vector<Rank> kept;
+  std::vector<Rank> repeats;
+  for (Rank& rank : ranks) {
+    const auto same =
+        std::find_if(kept.begin(), kept.end(), [&](const Rank& other) { return repeats_of(rank, other); });
+    if (same == kept.end()) {
+      kept.push_back(std::move(rank));
+      continue;
+    }
+    if (tells_more(rank.facts, same->facts)) std::swap(rank, *same);
+    repeats.push_back(std::move(rank));
+  }
+  ranks = std::move(kept);
+  return repeats;
 }
 
 bool is_same_design(const Design& a, const Design& b) { return relation_of(a, b) != Relation::different; }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/same_process.h"
 #include "base/caveat.h"
 #include "base/result.h"
 #include "replay/verify.h"
@@ -45,12 +46,14 @@ struct RankFacts {
   bool failed = false;
   int64_t request_bytes = 0;  // of the failed request
   int64_t failed_at_us = 0;   // Unix time; 0: not recorded
+  int64_t ends_at_us = 0;     // its last event; 0: not recorded
   std::string failed_site;    // empty: no frame is known
   int64_t peak_allocated_bytes = 0;
   int64_t peak_reserved_bytes = 0;
   std::vector<RankSite> sites;      // at the peak of allocated bytes; they sum to what was active then
   std::vector<int64_t> curve = {};  // allocated bytes over its events, at most 120 points: see allocated_curve
   Design design;
+  EventSample events_sample = {};
 };
 
 [[nodiscard]] RankFacts look_at_rank(const Verification& verification);
@@ -63,6 +66,10 @@ struct Rank {
   std::optional<Error> error;  // it could not be read: no facts
   RankFacts facts;
 };
+
+// Takes out what is no rank of its own but another snapshot of a process that is there already, and returns it. The one
+// that failed last stays, else the one that ends last. Ranks that their names number apart all stay.
+std::vector<Rank> take_out_repeats(std::vector<Rank>& ranks);
 
 // Ranks of one design: replicas, or the same stage of several pipelines.
 struct RankGroup {

@@ -131,6 +131,42 @@ TEST(Ranks, ThatCannotBeReadAreInNoGroup) {
   EXPECT_EQ(comparison.chosen, 0U);
 }
 
+TEST(Ranks, ThatAreSnapshotsOfOneProcessCountOnce) {
+  const EventSample one = {1, 2, 3, 4, 5, 6};
+  std::vector<Rank> ranks = {rank(0, kReplica, 1000), rank(0, kReplica, 1100), rank(0, kReplica, 1200)};
+  for (Rank& each : ranks) each.rank = std::nullopt;
+  ranks[0].facts.events_sample = one;
+  ranks[1].facts.events_sample = {3, 4, 5, 6, 7, 8};
+  ranks[1].facts.failed = true;
+  ranks[2].facts.events_sample = {5, 6, 9, 10, 11, 12};  // two in common may be chance
+  const std::vector<Rank> repeats = take_out_repeats(ranks);
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0].facts.peak_allocated_bytes, 1100);
+  EXPECT_EQ(ranks[1].facts.peak_allocated_bytes, 1200);
+  ASSERT_EQ(repeats.size(), 1U);
+  EXPECT_EQ(repeats[0].facts.peak_allocated_bytes, 1000);
+}
+
+TEST(Ranks, ThatTheirNamesNumberApartAllStay) {
+  std::vector<Rank> ranks = {rank(0, kReplica, 1000), rank(1, kReplica, 1000)};
+  for (Rank& each : ranks) each.facts.events_sample = {1, 2, 3, 4};
+  EXPECT_TRUE(take_out_repeats(ranks).empty());
+  EXPECT_EQ(ranks.size(), 2U);
+}
+
+TEST(EventSample, TellsALaterSnapshotOfTheProcessFromAnotherProcess) {
+  constexpr uint64_t kA = 0x7f0000000000;
+  const auto sample_of = [](int events, int64_t size) {
+    SnapshotBuilder builder;
+    builder.segment_alloc(kA, 20 * kMiB);
+    for (int i = 0; i < events; ++i) builder.alloc(kA, size).free(kA, size);
+    const Snapshot snapshot = builder.build();
+    return sample_events(snapshot.traces.front());
+  };
+  EXPECT_TRUE(is_same_process(sample_of(50, kMiB), sample_of(90, kMiB)));
+  EXPECT_FALSE(is_same_process(sample_of(50, kMiB), sample_of(50, 2 * kMiB)));
+}
+
 TEST(LookAtRank, FindsFailurePeakAndSites) {
   constexpr uint64_t kA = 0x7f0000000000;
   SnapshotBuilder builder;

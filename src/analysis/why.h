@@ -83,6 +83,10 @@ struct Diagnosis {
 // set behind that.
 [[nodiscard]] uint32_t limit_begins(const Diagnosis& diagnosis);
 
+// So many of the best runs, and of the proposals among all, are shown and have the range of their result looked for.
+inline constexpr size_t kMostRuns = 12;
+inline constexpr size_t kMostProposals = 2;
+
 struct Changes {
   std::optional<int64_t> cap_bytes;     // what the runs were given
   std::vector<SweepRun> runs;           // best first

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "cli/load_snapshot.h"
@@ -104,6 +105,30 @@ void add_rank_caveats(RanksReport& report) {
   }
 }
 
+// Snapshots that one process left are no ranks.
+Caveats leave_repeats_aside(std::vector<Rank>& ranks) {
+  const std::vector<Rank> repeats = take_out_repeats(ranks);
+  std::set<std::string> paths;  // one file may tell of several devices
+  for (const Rank& repeat : repeats) paths.insert(repeat.path);
+  if (paths.empty()) return {};
+  return {Caveat{.code = "snapshots-of-one-process",
+                 .values = {{"count", std::to_string(paths.size())}, {"example", *paths.begin()}},
+                 .source = CaveatSource::recording}};
+}
+
+bool is_one_file(const std::vector<Rank>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const Rank& rank) { return rank.path == ranks.front().path; });
+}
+
+// What is left is one process's, and there is nothing to compare.
+Result<SnapshotVerdict> explain_only(const Rank& rank, const Caveats& caveats, const WhyArguments& arguments,
+                                     const ExplainOne& explain, Output& output) {
+  OOM_TRY(const Kind kind, explain(rank.path, arguments, output));
+  for (const Caveat& caveat : caveats) output.add_sentence(caveat_text(caveat, arguments.language));
+  for (const nlohmann::ordered_json& caveat : caveats_json(caveats)) output.payload()["caveats"].push_back(caveat);
+  return SnapshotVerdict{.kind = kind, .rank = std::nullopt};
+}
+
 }  // namespace
 
 Result<SnapshotVerdict> explain_ranks(const RankFiles& files, const WhyArguments& arguments, const ExplainOne& explain,
@@ -112,6 +137,10 @@ Result<SnapshotVerdict> explain_ranks(const RankFiles& files, const WhyArguments
   RanksReport report{.ranks = look_at_files(files.files, arguments, rules, output.progress()),
                      .comparison = {},
                      .caveats = files.caveats};
+  const Caveats repeats = leave_repeats_aside(report.ranks);
+  add_caveats(repeats, report.caveats);
+  const bool nothing_to_compare = !repeats.empty() && is_one_file(report.ranks) && !report.ranks.front().error;
+  if (nothing_to_compare) return explain_only(report.ranks.front(), report.caveats, arguments, explain, output);
   report.comparison = compare_ranks(report.ranks);
   if (!report.comparison.chosen) return *report.ranks.front().error;
   if (report.comparison.failed == 0 && none_failed) none_failed();

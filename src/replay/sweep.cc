@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <set>
 
 #include "replay/parallel.h"
 
@@ -62,6 +64,16 @@ std::vector<size_t> first_alike(const std::vector<SweepRun>& runs, bool has_limi
   return first;
 }
 
+bool is_better(const SweepRun& a, const SweepRun& b) {
+  const Outcome& x = a.outcome.main;
+  const Outcome& y = b.outcome.main;
+  if (x.completed != y.completed) return x.completed;
+  if ((x.library_tries > 0) != (y.library_tries > 0)) return y.library_tries > 0;  // skipped requests flatter a run
+  if (!x.completed && x.stopped_at_event != y.stopped_at_event) return x.stopped_at_event > y.stopped_at_event;
+  if (x.peak_reserved != y.peak_reserved) return x.peak_reserved < y.peak_reserved;
+  return a.conf.size() < b.conf.size();
+}
+
 }  // namespace
 
 std::vector<std::string_view> sweep_confs() { return {kConfs.begin(), kConfs.end()}; }
@@ -74,32 +86,41 @@ std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules,
     runs.push_back(SweepRun{.conf = std::string(conf), .settings = parsed->settings, .outcome = {}});
   }
   const std::vector<size_t> alike = first_alike(runs, options.cap_bytes.has_value());
+  const auto question = [&](size_t run) {
+    return WhatIf{.rules = rules,
+                  .settings = runs[run].settings,
+                  .cap_bytes = options.cap_bytes,
+                  .curve_points = options.curve_points};
+  };
+  const auto share_results = [&] {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (alike[i] != i) runs[i].outcome = runs[alike[i]].outcome;
+    }
+  };
   const size_t beside = options.beside.size();
   run_parallel(
       beside + runs.size(), options.threads,
       [&](size_t job) {
         if (job < beside) return options.beside[job]();
         const size_t i = job - beside;
-        if (alike[i] != i) return;
-        runs[i].outcome = replay_range(requests, WhatIf{.rules = rules,
-                                                        .settings = runs[i].settings,
-                                                        .cap_bytes = options.cap_bytes,
-                                                        .curve_points = options.curve_points});
+        if (alike[i] == i) runs[i].outcome = replay_main(requests, question(i));
       },
       options.progress);
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (alike[i] != i) runs[i].outcome = runs[alike[i]].outcome;
-  }
-  std::stable_sort(runs.begin(), runs.end(), [](const SweepRun& a, const SweepRun& b) {
-    const Outcome& x = a.outcome.main;
-    const Outcome& y = b.outcome.main;
-    if (x.completed != y.completed) return x.completed;
-    if ((x.library_tries > 0) != (y.library_tries > 0)) return y.library_tries > 0;  // skipped requests flatter a run
-    if (!x.completed && x.stopped_at_event != y.stopped_at_event) return x.stopped_at_event > y.stopped_at_event;
-    if (x.peak_reserved != y.peak_reserved) return x.peak_reserved < y.peak_reserved;
-    return a.conf.size() < b.conf.size();
-  });
-  return runs;
+  share_results();
+
+  std::vector<size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return is_better(runs[a], runs[b]); });
+  std::set<size_t> wanted = {0};  // PyTorch's default
+  for (size_t i = 0; i < std::min(options.ranges, order.size()); ++i) wanted.insert(alike[order[i]]);
+  const std::vector<size_t> jobs(wanted.begin(), wanted.end());
+  run_parallel(jobs.size(), options.threads,
+               [&](size_t job) { look_for_range(requests, question(jobs[job]), runs[jobs[job]].outcome); });
+  share_results();
+
+  std::vector<SweepRun> sorted;
+  for (size_t i : order) sorted.push_back(std::move(runs[i]));
+  return sorted;
 }
 
 }  // namespace oomscope

@@ -15,9 +15,11 @@ namespace oomscope {
 struct SweepOptions {
   std::optional<int64_t> cap_bytes;
   int threads = 1;
-  std::function<void(size_t done, size_t total)> progress;  // called from worker threads, one at a time
-  size_t curve_points = 0;                                  // of each run's reserved_curve
-  std::vector<std::function<void()>> beside = {};           // other work, done by the same threads first
+  std::function<void(size_t done, size_t total)> progress = {};  // called from worker threads, one at a time
+  size_t curve_points = 0;                                       // of each run's reserved_curve
+  std::vector<std::function<void()>> beside = {};                // other work, done by the same threads first
+  // How many of the best runs have their range looked for, each for up to two replays more; PyTorch's default always.
+  size_t ranges = SIZE_MAX;
 };
 
 struct SweepRun {

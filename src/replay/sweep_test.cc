@@ -25,6 +25,30 @@ TEST(Sweep, RunsThatShareAReplayAreWhatTheirOwnWouldBe) {
   EXPECT_GE(collecting, 5U);
 }
 
+TEST(Sweep, LooksForTheRangeOfTheBestAndOfTheDefault) {
+  const std::unique_ptr<Snapshot> snapshot = demo_recording();
+  const std::unique_ptr<Verification> verification = verify(*snapshot, 0);
+  const RequestStream requests = requests_of(*verification);
+  constexpr size_t kRanges = 2;
+  const std::vector<SweepRun> runs =
+      sweep(requests, verification->config.rules, {.cap_bytes = std::nullopt, .threads = 2, .ranges = kRanges});
+  const std::vector<SweepRun> all =
+      sweep(requests, verification->config.rules, {.cap_bytes = std::nullopt, .threads = 1});
+  ASSERT_EQ(runs.size(), all.size());
+  size_t left_out = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_EQ(runs[i].conf, all[i].conf);
+    EXPECT_EQ(runs[i].outcome.main.peak_reserved, all[i].outcome.main.peak_reserved);
+    EXPECT_TRUE(all[i].outcome.looked_for);
+    left_out += runs[i].outcome.looked_for ? 0 : 1;
+    if (i >= kRanges && !runs[i].conf.empty()) continue;
+    EXPECT_TRUE(runs[i].outcome.looked_for) << runs[i].conf;
+    EXPECT_EQ(runs[i].outcome.peak_reserved_low, all[i].outcome.peak_reserved_low) << runs[i].conf;
+    EXPECT_EQ(runs[i].outcome.peak_reserved_high, all[i].outcome.peak_reserved_high) << runs[i].conf;
+  }
+  EXPECT_GT(left_out, 0U);
+}
+
 TEST(Sweep, DoesOtherWorkBeside) {
   const std::unique_ptr<Snapshot> snapshot = demo_recording();
   const RequestStream requests = requests_of(*verify(*snapshot, 0));

@@ -308,13 +308,18 @@ std::vector<uint32_t> events_of_curve(const RequestStream& requests, size_t poin
 
 Outcome replay_what_if(const RequestStream& requests, const WhatIf& question) { return Run(requests, question).run(); }
 
-OutcomeRange replay_range(const RequestStream& requests, WhatIf question) {
+OutcomeRange replay_main(const RequestStream& requests, WhatIf question) {
   question.policy = AddressPolicy::chunks;
   OutcomeRange range;
   range.main = replay_what_if(requests, question);
   range.peak_reserved_low = range.peak_reserved_high = range.main.peak_reserved;
   range.completed_everywhere = range.completed_somewhere = range.main.completed;
-  if (range.main.address_ties == 0) return range;
+  range.looked_for = range.main.address_ties == 0;
+  return range;
+}
+
+void look_for_range(const RequestStream& requests, WhatIf question, OutcomeRange& range) {
+  if (range.looked_for) return;
   question.curve_points = 0;
   for (AddressPolicy policy : {AddressPolicy::down, AddressPolicy::up}) {
     question.policy = policy;
@@ -324,6 +329,12 @@ OutcomeRange replay_range(const RequestStream& requests, WhatIf question) {
     range.completed_everywhere = range.completed_everywhere && other.completed;
     range.completed_somewhere = range.completed_somewhere || other.completed;
   }
+  range.looked_for = true;
+}
+
+OutcomeRange replay_range(const RequestStream& requests, const WhatIf& question) {
+  OutcomeRange range = replay_main(requests, question);
+  look_for_range(requests, question, range);
   return range;
 }
 

@@ -101,11 +101,16 @@ struct Outcome {
 // The same under all address policies, if any choice hung on addresses: `main` is AddressPolicy::chunks.
 struct OutcomeRange {
   Outcome main;
+  bool looked_for = true;  // false: choices hung on addresses, and the other policies were not replayed
   int64_t peak_reserved_low = 0;
   int64_t peak_reserved_high = 0;
   bool completed_everywhere = false;
   bool completed_somewhere = false;
 };
-[[nodiscard]] OutcomeRange replay_range(const RequestStream& requests, WhatIf question);
+[[nodiscard]] OutcomeRange replay_range(const RequestStream& requests, const WhatIf& question);
+
+// In two parts: the main outcome alone, which may be of a narrower range than the truth, and the other policies.
+[[nodiscard]] OutcomeRange replay_main(const RequestStream& requests, WhatIf question);
+void look_for_range(const RequestStream& requests, WhatIf question, OutcomeRange& range);
 
 }  // namespace oomscope

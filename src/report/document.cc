@@ -191,11 +191,11 @@ std::string render(const List& list, const TerminalOptions& options) {
   return text;
 }
 
+}  // namespace
+
 std::string caveat_text(const Caveat& caveat, Language language) {
   return say("caveat." + caveat.code, caveat.values, language);
 }
-
-}  // namespace
 
 std::string render_section(const Section& section, const TerminalOptions& options) {
   return std::visit([&](const auto& body) { return render(body, options); }, section.body);

@@ -93,7 +93,13 @@ struct Document {
 
 // "How far to trust this": the list that stands below every answer, empty where there are no caveats.
 [[nodiscard]] List caveat_list(const Caveats& caveats, Language language = Language::english);
+[[nodiscard]] std::string caveat_text(const Caveat& caveat, Language language);
 // [{code, text, source}], as every payload carries it under "caveats".
 [[nodiscard]] nlohmann::ordered_json caveats_json(const Caveats& caveats);
+
+template <class T>
+[[nodiscard]] nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
 
 }  // namespace oomscope

@@ -20,11 +20,6 @@ Section line(std::string text, Style style = Style::plain) {
   return Section{.body = Sentence{.text = std::move(text), .style = style, .indent_columns = 0}, .joined = true};
 }
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json text_or_null(const Phrase& phrase) {
   return phrase.empty() ? Json(nullptr) : Json(say(phrase, Language::english));
 }

@@ -10,8 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json or_null(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
-
 class FitWriter {
  public:
   FitWriter(const FitReport& report, Language language) : report_(report), language_(language) {}

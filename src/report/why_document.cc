@@ -17,8 +17,6 @@ using Json = nlohmann::ordered_json;
 // The first screen answers: sentence, balance, settings, proof, trust, next.
 constexpr size_t kFirstScreenLines = 15;
 constexpr int kScreenColumns = 80;
-constexpr size_t kFirstSettings = 2;
-constexpr size_t kMostRuns = 12;
 
 // A sentence or label of this document.
 std::string why_word(std::string_view key, Language language) { return say("why." + std::string(key), language); }
@@ -89,8 +87,13 @@ Table balance_table(const Diagnosis& diagnosis, size_t most_rows, Language langu
   return table;
 }
 
-// One number, or the range over where the driver may put segments.
+std::optional<int64_t> known(const OutcomeRange& outcome, int64_t bound) {
+  return outcome.looked_for ? std::optional(bound) : std::nullopt;
+}
+
+// One number, or the range over where the driver may put segments; ~ where that hung on addresses and was not replayed.
 std::string reserved_text(const OutcomeRange& outcome) {
+  if (!outcome.looked_for) return "~" + format_mib(outcome.main.peak_reserved);
   if (outcome.peak_reserved_low == outcome.peak_reserved_high) return format_mib(outcome.main.peak_reserved);
   return fmt::format("{}-{}", format_count(outcome.peak_reserved_low >> 20), format_mib(outcome.peak_reserved_high));
 }
@@ -116,7 +119,7 @@ std::vector<std::string> setting_lines(const Diagnosis& diagnosis, const Changes
   std::vector<std::string> lines;
   size_t shown = 0;
   for (const SweepRun* run : proposals(diagnosis, changes)) {
-    if (shown == kFirstSettings || lines.size() >= most) break;
+    if (shown == kMostProposals || lines.size() >= most) break;
     const std::string paste = paste_line(run->conf);
     const std::string result = result_text(*run, changes, language);
     if (display_width(paste + "  " + result) <= kRoom) {
@@ -372,8 +375,8 @@ void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis
   const Predicted predicted{
       .completed = run.outcome.main.completed,
       .peak_reserved = run.outcome.main.peak_reserved,
-      .peak_reserved_low = run.outcome.peak_reserved_low,
-      .peak_reserved_high = run.outcome.peak_reserved_high,
+      .peak_reserved_low = known(run.outcome, run.outcome.peak_reserved_low),
+      .peak_reserved_high = known(run.outcome, run.outcome.peak_reserved_high),
       .saved_bytes = std::nullopt,
       .source = Phrase{.key = "finding.replay"}.with(
           "events", format_count(static_cast<int64_t>(diagnosis.verification->timeline.trace().size_events())))};
@@ -518,8 +521,8 @@ Json run_json(const std::string& conf, std::optional<int64_t> cap_bytes, const O
           {"peak_requested", outcome.peak_requested},
           {"peak_allocated", outcome.peak_allocated},
           {"peak_reserved", outcome.peak_reserved},
-          {"peak_reserved_low", range.peak_reserved_low},
-          {"peak_reserved_high", range.peak_reserved_high},
+          {"peak_reserved_low", or_null(known(range, range.peak_reserved_low))},
+          {"peak_reserved_high", or_null(known(range, range.peak_reserved_high))},
           {"num_device_alloc", outcome.num_device_alloc},
           {"num_alloc_retries", outcome.num_alloc_retries},
           {"num_ooms", outcome.num_ooms},
