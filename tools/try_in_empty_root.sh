@@ -1,25 +1,36 @@
 #!/bin/bash
-# try_in_empty_root.sh FOLDER MIRROR [TARGET...]: does `make demo` and `make test` work for a stranger?
+# try_in_empty_root.sh FOLDER SUITE MIRROR [TARGET...]: does `make demo` and `make test` work for a stranger?
 #
-# Makes an empty Debian 12 in FOLDER with debootstrap (git, make, ca-certificates; nothing else), copies the tree into it as a clone
-# would have it, and runs the make targets there (default: demo test). FOLDER is used again if it holds a Debian already: then
-# the packages of earlier runs are there; remove it to start empty. The apt settings, certificates and name
-# resolution of this machine are copied in, so that the mirror can be reached as here. Needs root.
+#   try_in_empty_root.sh /var/tmp/root bookworm http://deb.debian.org/debian
+#   try_in_empty_root.sh /var/tmp/root jammy http://archive.ubuntu.com/ubuntu demo
+#
+# Makes an empty Debian or Ubuntu in FOLDER with debootstrap (git, make, ca-certificates; nothing else), copies the tree
+# into it as a clone would have it, and runs the make targets there (default: demo test). FOLDER is used again if it holds
+# a system already: then the packages of earlier runs are there; remove it to start empty. The proxy settings,
+# certificates and name resolution of this machine are copied in, so that the mirror can be reached as here. Needs root.
 set -euo pipefail
 
-root=${1:?usage: try_in_empty_root.sh FOLDER MIRROR [TARGET...]}
-mirror=${2:?usage: try_in_empty_root.sh FOLDER MIRROR [TARGET...]}
-shift 2
+usage='usage: try_in_empty_root.sh FOLDER SUITE MIRROR [TARGET...]'
+root=${1:?$usage}
+suite=${2:?$usage}
+mirror=${3:?$usage}
+shift 3
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(demo test)
 cd "$(dirname "$0")/.."
 
 if [ ! -e "$root/etc/debian_version" ]; then
-  debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root" "$mirror"
+  components=main
+  script=
+  if [[ $mirror == *ubuntu* ]]; then
+    components=main,universe
+    [ -e "/usr/share/debootstrap/scripts/$suite" ] || script=gutsy  # all of Ubuntu's are that one
+  fi
+  # Without the distribution's keys here debootstrap says so, and goes on.
+  debootstrap --variant=minbase --include=git,make,ca-certificates --components="$components" "$suite" "$root" "$mirror" \
+    ${script:+"$script"}
 fi
-rm -f "$root/etc/apt/sources.list"
-for path in /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/apt.conf.d /etc/apt/auth.conf.d /usr/share/keyrings \
-  /etc/ssl/certs /usr/local/share/ca-certificates /etc/resolv.conf /etc/hosts; do
+for path in /etc/apt/apt.conf.d /etc/apt/auth.conf.d /etc/ssl/certs /usr/local/share/ca-certificates /etc/resolv.conf /etc/hosts; do
   [ ! -e "$path" ] || cp -aL --parents "$path" "$root" 2> /dev/null || true
 done
 

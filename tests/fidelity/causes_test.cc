@@ -95,25 +95,55 @@ int64_t gpt_parameters() {
   return 32000 * d * 2 + 1024 * d + 2 * d + 12 * layer;
 }
 
+// Llama with 12 layers of width 2,048, inner width 5,632, 32 heads of which 4 hold keys and values, vocabulary 32,000.
+int64_t llama_parameters() {
+  const int64_t d = 2048;
+  const int64_t layer = 2 * d * d + 2 * d * (d / 32 * 4) + 3 * d * 5632 + 2 * d;
+  return 32000 * d * 2 + 12 * layer + d;
+}
+
+// GPT-2 small: its head shares the embedding's weight.
+int64_t gpt2_parameters() {
+  const int64_t d = 768;
+  const int64_t layer = 4 * d + (3 * d * d + 3 * d) + (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d);
+  return 50257 * d + 1024 * d + 12 * layer + 2 * d;
+}
+
+constexpr int64_t kResnet50Parameters = 25'557'032;
+
+struct KnownModel {
+  const char* folder;
+  int64_t parameters;
+  int64_t bytes_each;
+  int64_t optimizer_copies;  // AdamW two, SGD with momentum one
+};
+
 TEST(Categories, AgreeWithTheModelsArithmetic) {
   SKIP_WITHOUT(h200());
-  for (const char* name : {"gpt_fp32", "gpt_nodrop", "gpt_b16", "gpt_fused", "late/gpt_fp32_after1"}) {
-    const std::string folder = std::string(name).starts_with("late") ? name : std::string(name) + "/default";
-    const std::optional<Read> found = read(h200() / folder / "snapshot.pickle.zst");
-    ASSERT_TRUE(found) << name;
+  for (const KnownModel& model : {KnownModel{"gpt_fp32/default", gpt_parameters(), 4, 2},
+                                  {"gpt_nodrop/default", gpt_parameters(), 4, 2},
+                                  {"gpt_b16/default", gpt_parameters(), 4, 2},
+                                  {"gpt_fused/default", gpt_parameters(), 4, 2},
+                                  {"late/gpt_fp32_after1", gpt_parameters(), 4, 2},
+                                  {"hf_llama_ckpt/default", llama_parameters(), 2, 2},
+                                  {"hf_gpt2/default", gpt2_parameters(), 4, 2},
+                                  {"resnet50/default", kResnet50Parameters, 4, 1}}) {
+    const std::optional<Read> found = read(h200() / model.folder / "snapshot.pickle.zst");
+    ASSERT_TRUE(found) << model.folder;
     const uint32_t peak = found->verification->replay->peak_allocated().event;
     const CategorySums sums = sum_categories(found->verification->timeline, found->categories, peak);
-    const auto expect = [&](Category category, double bytes) {
-      EXPECT_NEAR(static_cast<double>(sums.most[static_cast<size_t>(category)]), bytes, bytes / 100)
-          << name << ": " << name_of(category);
+    const auto expect = [&](Category category, int64_t bytes) {
+      EXPECT_NEAR(static_cast<double>(sums.most[static_cast<size_t>(category)]), static_cast<double>(bytes),
+                  static_cast<double>(bytes) / 100)
+          << model.folder << ": " << name_of(category);
     };
-    const double parameters = static_cast<double>(gpt_parameters()) * 4;
+    const int64_t parameters = model.parameters * model.bytes_each;
     expect(Category::parameter, parameters);
     expect(Category::gradient, parameters);
-    expect(Category::optimizer_state, 2 * parameters);
+    expect(Category::optimizer_state, model.optimizer_copies * parameters);
     int64_t live = sums.rounding_at;
     for (int64_t bytes : sums.at) live += bytes;
-    EXPECT_LE(sums.at[static_cast<size_t>(Category::unknown)] * 20, live) << name;
+    EXPECT_LE(sums.at[static_cast<size_t>(Category::unknown)] * 20, live) << model.folder;
   }
 }
 
