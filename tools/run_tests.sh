@@ -31,25 +31,22 @@ build_release() {
   configure ci -DOOMSCOPE_SANITIZED_BUILDS="$1"
   cmake --build --preset ci --parallel "$jobs"
 }
-build_sanitized() { # the layers that take bytes from outside, and the engine
-  configure asan-ubsan -DOOMSCOPE_FUZZ_SECONDS=20 '-DOOMSCOPE_TEST_LAYERS=base;types;pickle;evidence;model;caching;replay'
-  cmake --build build/asan-ubsan --target unit_tests fuzz_targets --parallel "$jobs"
-}
-build_libfuzzer() {
-  configure fuzz -DOOMSCOPE_FUZZ_SECONDS=20
-  cmake --build --preset fuzz --parallel "$jobs"
+# The layers that take bytes from outside, and the engine: by clang with libFuzzer where it is there, else by the compiler
+# at hand, with the fuzz targets on their corpus and on simple mutations of it.
+build_sanitized() {
+  configure "$1" -DOOMSCOPE_FUZZ_SECONDS=20 '-DOOMSCOPE_TEST_LAYERS=base;types;pickle;evidence;model;caching;replay'
+  cmake --build "build/$1" --target unit_tests fuzz_targets --parallel "$jobs"
 }
 
 # Torch is a large download: it comes while the program is built. ctest's python.package waits for it.
 tools/python_tests.sh --prepare &
-sanitized=$PWD/build/asan-ubsan
+sanitized=asan-ubsan
 if has_libfuzzer; then
-  part "libFuzzer build" build_libfuzzer
-  sanitized="$sanitized;$PWD/build/fuzz"
+  sanitized=fuzz
 else
-  echo "== clang-14 with libFuzzer is not installed: the fuzz targets run on their corpus and on simple mutations of it"
+  echo "== clang-14 with libFuzzer is not installed: the fuzz targets run without it"
 fi
-part "sanitizer build" build_sanitized
-part "release build" build_release "$sanitized"
+part "sanitizer build" build_sanitized "$sanitized"
+part "release build" build_release "$PWD/build/$sanitized"
 echo "== tests"
 ctest --preset ci --parallel "$jobs"

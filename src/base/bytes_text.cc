@@ -157,10 +157,6 @@ std::string format_mib_signed(int64_t difference_bytes) {
 
 std::string format_count(int64_t count) { return std::string(minus_of(count)) + group_digits(magnitude(count)); }
 
-std::string format_count_signed(int64_t difference) {
-  return std::string(sign_of(difference)) + group_digits(magnitude(difference));
-}
-
 std::string format_address(uint64_t address) {
   std::array<char, 16> digits{};
   const std::to_chars_result written = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16);

@@ -33,7 +33,6 @@ constexpr int64_t kTiB = int64_t{1} << 40;
 [[nodiscard]] std::string format_mib_signed(int64_t difference_bytes);  // "+12 MiB", "-5,897 MiB", "0 MiB"
 
 [[nodiscard]] std::string format_count(int64_t count);  // "1,468,706"
-[[nodiscard]] std::string format_count_signed(int64_t difference);
 
 [[nodiscard]] std::string format_address(uint64_t address);  // "0x7f0a2c000000"
 

@@ -132,20 +132,6 @@ std::string to_conf_string(const AllocatorSettings& settings, SettingsParser par
   return conf;
 }
 
-SettingsParser guess_settings_parser(const RecordedSettings& recorded) {
-  const std::string conf = recorded.conf.value_or("");
-  const Result<ParsedSettings> by_unified = parse_allocator_settings(conf, SettingsParser::unified);
-  const Result<ParsedSettings> by_torch_2_0 = parse_allocator_settings(conf, SettingsParser::torch_2_0);
-  if (!by_torch_2_0) return SettingsParser::unified;
-  if (!by_unified) return SettingsParser::torch_2_0;
-  const std::optional<RoundupTable> table = recorded_table(recorded);
-  if (table && by_unified->settings.roundup_power2_divisions != *table &&
-      by_torch_2_0->settings.roundup_power2_divisions == *table) {
-    return SettingsParser::torch_2_0;
-  }
-  return SettingsParser::unified;
-}
-
 ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser parser) {
   ParsedSettings result;
   const Result<ParsedSettings> parsed = parse_allocator_settings(recorded.conf.value_or(""), parser);

@@ -62,9 +62,6 @@ struct ParsedSettings {
 [[nodiscard]] std::string to_conf_string(const AllocatorSettings& settings,
                                          SettingsParser parser = SettingsParser::unified);
 
-// The parser that read the recorded string into the recorded table; unified where both would have.
-[[nodiscard]] SettingsParser guess_settings_parser(const RecordedSettings& recorded);
-
 // The settings at the time of the dump: the parsed values that the snapshot carries, and from its conf string the keys
 // that PyTorch does not record (large_segment_size_mb, max_non_split_rounding_mb, per_process_memory_fraction, ...).
 // A string that does not parse, or says otherwise than the recorded values, becomes a caveat, never an error.

@@ -319,14 +319,5 @@ TEST(FromRecorded, UnreadableStringIsACaveat) {
   EXPECT_EQ(result.warnings[0].code, "settings-recorded-unreadable");
 }
 
-TEST(FromRecorded, TheTableTellsTheParser) {
-  RecordedSettings recorded;
-  recorded.conf = "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]";
-  recorded.roundup_power2_divisions = {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 8, 8, 8, 8, 8, 8};
-  EXPECT_EQ(guess_settings_parser(recorded), kOld);
-  recorded.roundup_power2_divisions[10] = 4;
-  EXPECT_EQ(guess_settings_parser(recorded), kUnified);
-}
-
 }  // namespace
 }  // namespace oomscope

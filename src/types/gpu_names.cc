@@ -275,14 +275,4 @@ std::optional<int> compute_capability(std::string_view text) {
   return std::nullopt;
 }
 
-std::string_view source_name(GpuMemorySource source) {
-  switch (source) {
-    case GpuMemorySource::given: return "given";
-    case GpuMemorySource::measured: return "measured";
-    case GpuMemorySource::reported: return "reported";
-    case GpuMemorySource::nominal: return "nominal";
-  }
-  return "";
-}
-
 }  // namespace oomscope

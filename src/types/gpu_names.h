@@ -35,6 +35,4 @@ struct GpuMemory {
 // 80 for sm_80, of the card that a text names ("Tesla V100-SXM2-16GB", "NVIDIA GeForce RTX 3090"); empty: not known.
 [[nodiscard]] std::optional<int> compute_capability(std::string_view text);
 
-[[nodiscard]] std::string_view source_name(GpuMemorySource source);  // "given", "measured", "reported", "nominal"
-
 }  // namespace oomscope

@@ -38,14 +38,14 @@ TEST(ResolveGpu, MeasuredCardHasItsBytes) {
   const Result<GpuMemory> gpu = resolve_gpu("h200");
   ASSERT_TRUE(gpu.has_value());
   EXPECT_EQ(gpu->total_bytes, 150109880320);
-  EXPECT_EQ(source_name(gpu->source), "measured");
+  EXPECT_EQ(gpu->source, GpuMemorySource::measured);
 }
 
 TEST(ResolveGpu, SizesAreGiven) {
   const Result<GpuMemory> gpu = resolve_gpu("24GiB");
   ASSERT_TRUE(gpu.has_value());
   EXPECT_EQ(gpu->total_bytes, 24 * kGiB);
-  EXPECT_EQ(source_name(gpu->source), "given");
+  EXPECT_EQ(gpu->source, GpuMemorySource::given);
   EXPECT_EQ(resolve_gpu("8GB")->total_bytes, 8 * kGiB);
   EXPECT_EQ(resolve_gpu("16G")->total_bytes, 16 * kGiB);
   EXPECT_EQ(resolve_gpu("25769803776")->total_bytes, 24 * kGiB);
