@@ -12,7 +12,10 @@ def main() -> None:
     if program is None:
         sys.exit("oomscope: the program is not installed: this copy of the package carries none\n"
                  "  pip install .   in a clone builds it; or set OOMSCOPE_PROGRAM to a built one")
-    os.execv(program, [program, *sys.argv[1:]])
+    try:
+        os.execv(program, [program, *sys.argv[1:]])
+    except OSError as error:
+        sys.exit(f"oomscope: {program}: {error.strerror}\n  OOMSCOPE_PROGRAM names the program")
 
 
 if __name__ == "__main__":
