@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import logging
 import os
+import sys
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -131,12 +132,11 @@ class profile(Table):
         if not self._is_on:
             return
         self._is_on = False
+        number = progress.step
+        if self.steps and not self._parts:  # what came behind the last step belongs to it
+            number, self._parts = self.steps[-1]["step"], self.steps.pop()["phases"]
         self._take("other")
-        if self.steps and set(self._parts) == {"other"}:  # what came behind the last step belongs to it
-            self._parts = {**self.steps[-1]["phases"], "other": _larger(self.steps[-1]["phases"], self._parts, "other")}
-            self._close_step(self.steps.pop()["step"])
-        else:
-            self._close_step(progress.step)
+        self._close_step(number)
         self._undo.close()
         if self._modules is not None:
             self.modules = progress.modules = self._modules.rows()
@@ -187,9 +187,10 @@ class profile(Table):
     # --- boundaries --------------------------------------------------------------------------------------------
 
     def _take(self, part: str) -> int:
-        peaks = take_peaks()
-        self._parts[part] = _larger(self._parts, {part: dict(zip(KINDS, peaks))}, part)
-        return peaks[0]
+        peaks = dict(zip(KINDS, take_peaks()))
+        before = self._parts.get(part, peaks)
+        self._parts[part] = {kind: max(peaks[kind], before[kind]) for kind in KINDS}
+        return peaks["allocated"]
 
     def _enter(self, module: Any, inputs: Any) -> None:
         if threading.get_ident() == self._thread and not _torch.in_backward():
@@ -248,7 +249,6 @@ def start(args: Any, folder: str | os.PathLike[str] | None = None) -> None:
     the end of the process; peaks.json and the comparison with a baseline then too, with the baselines in that folder
     unless OOMSCOPE_STORE names a store. Raises nothing of its own."""
     install(folder)
-    root = Path(str(watcher.folder))
     if getattr(args, "debug_memory", False):
         from ._debug import FirstStep
         FirstStep().start()
@@ -257,14 +257,20 @@ def start(args: Any, folder: str | os.PathLike[str] | None = None) -> None:
         return
     peaks = profile(steps=steps)
     peaks.start()
+    atexit.register(_finish, peaks, baseline, Path(str(watcher.folder)))
 
-    def finish() -> None:
-        peaks.stop()
-        if baseline is not None:
-            root.mkdir(parents=True, exist_ok=True)
-            peaks.baseline(baseline, root / "peaks.json")
 
-    atexit.register(finish)
+def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
+    peaks.stop()
+    if baseline is None:
+        return
+    if hasattr(sys, "last_value"):  # what was reached until the error is no measure of the run
+        return say(f"oomscope: the run ended with an error: it is not compared with baseline {baseline}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        peaks.baseline(baseline, folder / "peaks.json")
+    except OSError as error:
+        say(f"oomscope: {folder / 'peaks.json'}: {error.strerror}: nothing is compared")
 
 
 def tell(text: str) -> None:
@@ -273,7 +279,3 @@ def tell(text: str) -> None:
         log.info(text)
     else:
         say("oomscope: " + text)
-
-
-def _larger(a: dict[str, dict[str, int]], b: dict[str, dict[str, int]], part: str) -> dict[str, int]:
-    return {kind: max(each.get(part, {}).get(kind, 0) for each in (a, b)) for kind in KINDS}

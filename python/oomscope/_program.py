@@ -29,6 +29,18 @@ def run_program(*arguments: str, seconds: float = 60.0) -> tuple[int, str]:
     return done.returncode, done.stdout.strip() or done.stderr.strip()
 
 
+def main() -> None:
+    """`python -m oomscope ...` and the command `oomscope`: the program, in place of this process."""
+    program = find_program()
+    if program is None:
+        sys.exit("oomscope: the program is not installed: this copy of the package carries none\n"
+                 "  pip install .   in a clone builds it; or set OOMSCOPE_PROGRAM to a built one")
+    try:
+        os.execv(program, [program, *sys.argv[1:]])
+    except OSError as error:
+        sys.exit(f"oomscope: {program}: {error.strerror}\n  OOMSCOPE_PROGRAM names the program")
+
+
 def say(text: str) -> None:
     """What this package tells people goes to stderr, and never fails."""
     try:
