@@ -108,12 +108,13 @@ class _State:
         torch.set_rng_state(cpu)
         if numpy is not None:
             self._numpy.set_state(numpy)
-        if torch.cuda.is_initialized():
+        cuda = _torch.cuda()
+        if cuda is not None:
             gc.collect()
             if cards is not None:
-                torch.cuda.set_rng_state_all(cards)
-            torch.cuda.synchronize()
-            torch.cuda.empty_cache()
+                cuda.set_rng_state_all(cards)
+            cuda.synchronize()
+            cuda.empty_cache()
 
 
 def _without_params(group: dict[str, Any]) -> dict[str, Any]:

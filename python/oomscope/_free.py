@@ -269,12 +269,14 @@ def _is_running(frame: types.FrameType) -> bool:
 
 def _step(parent: Any, child: Any) -> str:
     """How the parent names the child."""
-    items = parent.items() if isinstance(parent, dict) else enumerate(parent) if type(parent) in (list, tuple) else ()
-    key = next((key for key, value in items if value is child), "?")
-    if _is_namespace(parent):
-        return "the notebook's Out" if key in ("Out", "_oh") else f"global {parent['__name__']}.{key}"
-    if isinstance(parent, (dict, list, tuple)):
-        return f"[{_short(key)}]"
+    if isinstance(parent, dict):
+        key = next((_short(key) for key, value in parent.items() if value is child), "a key")
+        if not _is_namespace(parent):
+            return f"[{key}]"
+        name = key.strip("'")
+        return "the notebook's Out" if name in ("Out", "_oh") else f"global {parent['__name__']}.{name}"
+    if isinstance(parent, (list, tuple)):
+        return f"[{next((i for i, value in enumerate(parent) if value is child), '?')}]"
     if isinstance(parent, types.FrameType):
         is_traced = any(isinstance(each, types.TracebackType) for each in gc.get_referrers(parent))
         return f"a local of {parent.f_code.co_name}() ({'kept by a traceback' if is_traced else 'suspended'})"
@@ -284,11 +286,13 @@ def _step(parent: Any, child: Any) -> str:
         return f"the cache of {getattr(parent, '__qualname__', '?')}"
     if isinstance(parent, types.CellType):
         return " (closure)"
-    if getattr(parent, "grad", None) is child:
-        return ".grad"
     if isinstance(parent, type):
         return f"class {parent.__qualname__}"
-    return f" < {type(parent).__name__} {getattr(getattr(parent, 'func', parent), '__qualname__', '')}".rstrip()
+    attributes = getattr(parent, "__dict__", {})
+    key = "grad" if getattr(parent, "grad", None) is child else next(
+        (key for key, value in attributes.items() if value is child), "")
+    kind = f" < {type(parent).__name__} {getattr(getattr(parent, 'func', parent), '__qualname__', '')}".rstrip()
+    return "." + key if key else kind
 
 
 def _short(key: Any) -> str:

@@ -28,7 +28,7 @@ class Progress:
     def __init__(self) -> None:
         self.step = 1
         self.phase: str | None = None
-        self.modules: list[dict[str, Any]] = []  # of profile(modules=True), for the side file
+        self.modules: Callable[[], list[dict[str, Any]]] = list  # rows of profile(modules=True), for the side file
         self.before_optimizer: list[Callable[[Any], None]] = []  # called with the optimizer
         self.after_step: list[Callable[[Any, int], None]] = []  # called with the optimizer and the step that ended
         self.paused = 0  # inside find_batch_size nothing counts
@@ -75,8 +75,9 @@ class Progress:
         path.unlink(missing_ok=True)  # of an earlier run
         with self._lock:
             marks = [] if carries_marks else list(self._marks)
-        if marks or self.modules:
-            write_json(path, {"schema": "oomscope.marks/1", "marks": marks, "modules": self.modules})
+        modules = self.modules()
+        if marks or modules:
+            write_json(path, {"schema": "oomscope.marks/1", "marks": marks, "modules": modules})
 
     def _before(self, optimizer: Any, *_: Any) -> None:
         if not self.paused and not self._is_stepping:

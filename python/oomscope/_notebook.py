@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import itertools
 from typing import Any
 
@@ -30,15 +31,15 @@ class Table:
         for number, row in enumerate(self._rows()):
             tag = "td" if number else "th"
             lines.append("<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>")
-        return f"<p>{html.escape(self.title)}</p><table>{''.join(lines)}</table>"
+        return html.escape(self.title) + f"<table>{''.join(lines)}</table>"
 
 
 def load_ipython_extension(shell: Any) -> None:
     """%load_ext oomscope. Then a cell that begins with %%oomscope is run under profile(), and its table shown; the
     cell's own error, if any, is shown as ever."""
     def oomscope(line: str, cell: str) -> Any:
-        from IPython.display import display
         from ._profile import profile
+        display: Any = importlib.import_module("IPython.display").display
         peaks = profile(name=line.strip() or "cell")
         peaks.speaks = False
         with peaks:

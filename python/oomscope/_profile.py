@@ -125,6 +125,7 @@ class profile(Table):
         self._undo.callback(hooks.register_module_forward_hook(self._leave, always_call=True).remove)
         if self._modules is not None:
             self._undo.enter_context(self._modules.watch())
+            progress.modules = self._modules.rows
         take_peaks()
 
     def stop(self) -> None:
@@ -139,7 +140,7 @@ class profile(Table):
         self._close_step(number)
         self._undo.close()
         if self._modules is not None:
-            self.modules = progress.modules = self._modules.rows()
+            self.modules = self._modules.rows()
         if self.speaks:
             tell(str(self))
 
@@ -169,12 +170,12 @@ class profile(Table):
         yet. `path` is where peaks.json goes; the store is baselines.sqlite beside it, unless OOMSCOPE_STORE or
         "--store" in `arguments` names another. 0: no regression, or saved; 1: worse; 127: no program."""
         words = [str(self.save(path)), "--name", name, *arguments]
-        if "--store" not in arguments and not os.environ.get("OOMSCOPE_STORE"):
-            words += ["--store", str(Path(path).with_name("baselines.sqlite"))]
+        if "--store" not in arguments:
+            words += ["--store", os.environ.get("OOMSCOPE_STORE") or str(Path(path).with_name("baselines.sqlite"))]
         tried = run_program("baseline", "compare", *words, "--json")[1]
         has_none = '"store-missing"' in tried or '"baseline-unknown"' in tried  # codes are the same in each language
         code, answer = run_program("baseline", "save" if has_none else "compare", *words)
-        say(answer)
+        say(f"{answer}\n  all of them: oomscope baseline list --store {words[words.index('--store') + 1]}")
         return code
 
     def _rows(self) -> list[tuple[str, ...]]:

@@ -62,5 +62,8 @@ def size(count: int | None) -> str:
 def write_json(path: Path, document: dict[str, Any]) -> None:
     """Whole or not at all: whoever reads it never sees half a file."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(document, indent=1, default=str), encoding="utf-8")
-    os.replace(part, path)
+    try:
+        part.write_text(json.dumps(document, indent=1, default=str), encoding="utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)  # where the disk was full

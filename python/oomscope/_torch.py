@@ -55,18 +55,18 @@ def dump_snapshot(path: Path) -> bool:
     Where frames are turned to text, torch looks for torch._inductor (py_symbolize in combined_traceback.cpp), and
     looking imports it: 3.4 s on the machine of docs/gpu-tests.md. A job that has not used it has no frames of it."""
     torch: Any = sys.modules["torch"]
-    stand_in, collects = types.SimpleNamespace(), gc.isenabled()
+    stand_in, collects, part = types.SimpleNamespace(), gc.isenabled(), path.with_name(path.name + ".part")
     gc.disable()
     if "torch._inductor" not in sys.modules:
         vars(torch).setdefault("_inductor", stand_in)
     try:
         snapshot = torch.cuda.memory._snapshot()
-        part = path.with_name(path.name + ".part")
         with open(part, "wb") as file:
             pickle.dump(snapshot, file, protocol=4)
         os.replace(part, path)
         return "external_annotations" in snapshot
     finally:
+        part.unlink(missing_ok=True)  # where the disk was full
         if vars(torch).get("_inductor") is stand_in:
             del torch._inductor
         if collects:

@@ -13,6 +13,23 @@ PROGRAM = os.environ.get("OOMSCOPE_PROGRAM", str(ROOT / "build/release/bin/oomsc
 os.environ["OOMSCOPE_PROGRAM"] = PROGRAM
 DEMO = ROOT / "tests/data/demo_oom.pickle.zst"
 
+# For a process of its own: a card whose allocator fails when `fail()` is called, as below; sys.argv[1] names the folder.
+FAKE_CARD = f"""
+import os, shutil, sys
+import torch
+import oomscope
+from oomscope import _install, _torch
+
+class Properties:
+    total_memory, name, uuid = 24 << 30, "a card", None
+
+torch.cuda.get_device_properties = lambda device=0: Properties
+_torch.dump_snapshot = lambda path: bool(shutil.copy({str(DEMO)!r}, path))
+_torch.allocator_facts = lambda device: {{"allocated": 5 << 30, "reserved": 6 << 30}}
+
+def fail():
+    _install.watcher.observe(0, 1 << 30, 24 << 30, 1 << 20)
+"""
 torch = pytest.importorskip("torch")
 
 
@@ -32,7 +49,7 @@ def fresh(monkeypatch):
     progress = _marks.progress
     progress.step, progress.phase, progress._leader, progress._steps_of_others, progress.paused = 1, None, None, 0, 0
     progress.before_optimizer, progress.after_step = [], []
-    progress.modules, progress._is_stepping = [], False
+    progress.modules, progress._is_stepping = list, False
     progress._marks.clear()
     yield watcher
     wait_for_verdicts()

@@ -11,7 +11,7 @@ import time
 
 import pytest
 import torch
-from conftest import ROOT, wait_for_verdicts
+from conftest import FAKE_CARD, ROOT, wait_for_verdicts
 
 import oomscope
 from oomscope import _install, _torch
@@ -145,6 +145,48 @@ def test_a_fork_starts_with_a_fresh_account(in_folder, silent_card):
     if child == 0:
         os._exit(0 if _install.watcher.ooms == 0 and not _install.watcher.cases else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_process_says_its_verdict_before_it_ends(in_folder, method):
+    (in_folder / "job.py").write_text(FAKE_CARD + textwrap.dedent(f"""
+        import multiprocessing
+
+        def work():
+            oomscope.install("kept")
+            fail()
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+
+        if __name__ == "__main__":
+            child = multiprocessing.get_context("{method}").Process(target=work)
+            child.start()
+            child.join()
+            sys.exit(child.exitcode)
+    """))
+    code, errors = run_script("import runpy; runpy.run_path('job.py', run_name='__main__')" if method == "fork" else
+                              "import os, sys; os.execv(sys.executable, [sys.executable, 'job.py'])", in_folder)
+    assert code == 1 and "Fragmentation: 980.47 MiB failed" in errors and "OutOfMemoryError" in errors
+    assert len(list((in_folder / "kept").iterdir())) == 1
+
+
+def test_loader_workers_and_forks_go_on_beside_a_failure(in_folder, fake_card):
+    oomscope.install("kept")
+    rows = torch.utils.data.TensorDataset(torch.arange(64))
+    batches = iter(torch.utils.data.DataLoader(rows, 8, num_workers=2))
+    next(batches)
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    assert sum(len(batch[0]) for batch in batches) == 56 and len(fake_card.cases) == 1
+
+
+def test_a_folder_that_cannot_be_written_costs_the_record_alone(in_folder, silent_card, capfd):
+    oomscope.install("/proc/nothing can be made here")
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    assert "could not be recorded" in capfd.readouterr().err and not silent_card.cases
+    oomscope.install("kept in ünïcode\t and 'quotes\"")
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    wait_for_verdicts()
+    assert "a verdict" in capfd.readouterr().err and (silent_card.cases[0][0] / "oom.pickle").exists()
 
 
 def test_without_a_card_or_torch_it_does_nothing_and_the_script_goes_on(in_folder):

@@ -7,47 +7,35 @@ import textwrap
 import time
 
 import pytest
-from conftest import DEMO, ROOT
+from conftest import FAKE_CARD, ROOT
 
 from oomscope import _ranks
 
-WORKER = """
-    import os, shutil, sys
+WORKER = FAKE_CARD + textwrap.dedent("""
     from datetime import timedelta
-    import torch, torch.distributed as dist
-    import oomscope
-    from oomscope import _install, _torch
-
-    class Properties:
-        total_memory, name, uuid = 24 << 30, "a card", None
-    torch.cuda.get_device_properties = lambda device=0: Properties
-    _torch.dump_snapshot = lambda path: bool(shutil.copy(sys.argv[2], path))
-    _torch.allocator_facts = lambda device: {"allocated": 5 << 30, "reserved": 6 << 30}
+    import torch.distributed as dist
 
     oomscope.install("kept")
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
-    def fail():
-        _install.watcher.observe(0, 1 << 30, 24 << 30, 1 << 20)
-
-    if sys.argv[3] == "all" or dist.get_rank() == 1:
+    if sys.argv[1] == "all" or dist.get_rank() == 1:
         fail()
-        if sys.argv[3] == "again":
+        if sys.argv[1] == "again":
             fail()
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.")
     dist.all_reduce(torch.zeros(1))
-"""
+""")
 
 
 def run_ranks(folder, how):
     script = folder / "worker.py"
-    script.write_text(textwrap.dedent(WORKER))
+    script.write_text(WORKER)
     port = 29000 + (os.getpid() * 7 + len(how)) % 900
     processes = []
     for rank in range(2):
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "RANK": str(rank),
                        "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                        "MASTER_PORT": str(port)}
-        processes.append(subprocess.Popen([sys.executable, str(script), str(rank), str(DEMO), how], cwd=folder,
+        processes.append(subprocess.Popen([sys.executable, str(script), how], cwd=folder,
                                           env=environment, stderr=subprocess.PIPE, text=True))
     errors = [process.communicate(timeout=120)[1] for process in processes]
     return [process.returncode for process in processes], errors
