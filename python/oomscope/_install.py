@@ -150,7 +150,8 @@ def summary_of_this_rank() -> dict[str, Any]:
         if time.time() - context["time"] < _ranks.TOGETHER:
             return {**context, "failed": True}
     cuda = _torch.cuda()
-    facts = _torch.allocator_facts(cuda.current_device()) if cuda is not None else {}
+    cards = [_torch.allocator_facts(device) for device in range(cuda.device_count())] if cuda is not None else [{}]
+    facts = max(cards, key=lambda card: card.get("reserved", 0))  # the current device is another thread's affair
     return {"failed": False, "step": progress.step, "phase": progress.phase or "waiting or working", **facts}
 
 
