@@ -92,7 +92,8 @@ class Watcher:
         code, answer = run_program("why", str(case), seconds=WHY_SECONDS)
         head = answer.split("\n\n")[0].rstrip() if code == 0 else f"{context['message']}\n{answer}"
         again = f" (failure {context['ooms']} of this process)" if context["ooms"] > 1 else ""
-        say(f"\noomscope: out of memory{again}, kept in {case}{ranks}\n{head}\n  all of it: oomscope why {case}")
+        say(f"\noomscope: out of memory{again}, kept in {case}{ranks}\n{head}\n"
+            f"  all of it: oomscope why {case.parent if ranks else case}")
 
 
 @contextlib.contextmanager
