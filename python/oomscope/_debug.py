@@ -32,9 +32,9 @@ class FirstStep(Table):
                         "optimizer state": _bytes(_state_of(optimizer))}
         in_optimizer, (allocated, reserved) = take_peaks()[0], live()
         cuda = _torch.cuda()
-        if cuda is not None:
-            self.balance["[other tensors]"] = allocated - sum(self.balance.values())
-            self.balance["[cached, free]"] = reserved - allocated
+        others = allocated - sum(self.balance.values())
+        if cuda is not None and others >= 0:  # else they are on several cards
+            self.balance.update({"[other tensors]": others, "[cached, free]": reserved - allocated})
         added = self.balance["optimizer state"] - self._state_before
         self.second_step_bytes = max(self._reached + added, in_optimizer)
         card = f", on a card of {size(cuda.mem_get_info()[1])}" if cuda is not None else ""

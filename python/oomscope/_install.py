@@ -33,6 +33,7 @@ class Watcher:
         self.cases: list[tuple[Path, dict[str, Any]]] = []  # folders and their contexts
         self._busy = threading.Lock()
         self._board: _ranks.Board | None = None  # of a rank that has failed
+        self._answers = False  # when other ranks fail
 
     def observe(self, *figures: int) -> None:
         """Called by torch: context_of has the figures. Never raises: the allocator is in the middle of its own error."""
@@ -74,6 +75,10 @@ class Watcher:
         context.update(snapshot="oom.pickle", dump_seconds=round(time.monotonic() - began, 3))
         write_json(case / "context.json", context)
         return case
+
+    def answer_ranks(self) -> None:
+        """From now on, if this is one of several."""
+        self._answers = self._answers or _ranks.watch(lambda: str(self.folder), summary_of_this_rank)
 
     def _tell(self, case: Path, context: dict[str, Any]) -> None:
         """The verdict: of this process, or where it is a rank, one for all of them."""
@@ -187,15 +192,16 @@ def install(folder: str | os.PathLike[str] | None = None, *, max_events: int = 1
                 torch._C._cuda_attach_out_of_memory_observer(lambda *figures: watcher.observe(*figures))
             _torch.start_history(max_events, stacks)
             progress.announce()
+            watcher.answer_ranks()
         except Exception as error:
             say(f"oomscope: {error}: out of memory will not be recorded")
 
     first, _has_hooks = not _has_hooks, True
     torch.cuda._lazy_call(begin)
     progress.start()
+    watcher.answer_ranks()
     if first:
         os.register_at_fork(after_in_child=_after_fork)
-        _ranks.watch(lambda: str(watcher.folder), summary_of_this_rank)
 
 
 def _after_fork() -> None:

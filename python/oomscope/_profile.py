@@ -168,7 +168,8 @@ class profile(Table):
     def baseline(self, name: str, path: str | os.PathLike[str], *arguments: str) -> int:
         """Compares with the baseline of that name through `oomscope baseline compare`, and saves it if there is none
         yet. `path` is where peaks.json goes; the store is baselines.sqlite beside it, unless OOMSCOPE_STORE or
-        "--store" in `arguments` names another. 0: no regression, or saved; 1: worse; 127: no program."""
+        "--store" in `arguments` names another. 0: no regression, or saved; 1: worse; 127: no program. Raises OSError
+        where peaks.json cannot be written."""
         words = [str(self.save(path)), "--name", name, *arguments]
         if "--store" not in arguments:
             words += ["--store", os.environ.get("OOMSCOPE_STORE") or str(Path(path).with_name("baselines.sqlite"))]
@@ -234,7 +235,9 @@ def add_arguments(parser: Parser) -> Parser:
 
     --profile-memory [STEPS]  peaks of each step and phase, of so many steps (default 3)
     --debug-memory            after the first step what is on the card, and what the second will add
-    --memory-baseline NAME    compare the peaks with the baseline of that name; the first time, save them as it"""
+    --memory-baseline NAME    compare the peaks with the baseline of that name; the first time, save them as it
+
+    Raises argparse.ArgumentError if the parser has one of them already."""
     group = parser.add_argument_group("memory (oomscope)")
     group.add_argument("--profile-memory", "--profile_memory", type=int, nargs="?", const=3, metavar="STEPS",
                        help="peaks of each step and phase, of so many steps (default 3)")

@@ -108,12 +108,12 @@ def _line(summary: dict[str, Any] | None) -> str:
             f"allocated {size(summary.get('allocated'))}, reserved {size(summary.get('reserved'))}")
 
 
-def watch(root: Callable[[], str], summary: Callable[[], dict[str, Any]]) -> None:
-    """The thread of a rank that answers each failure of the job. Started where there may be other ranks: under a
+def watch(root: Callable[[], str], summary: Callable[[], dict[str, Any]]) -> bool:
+    """Starts the thread of a rank that answers each failure of the job, where there may be other ranks: under a
     launcher, or in a process that another one started; torch.distributed may begin after it."""
     parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", lambda: None)()
     if _torch.ranks()["world"] == 1 and parent is None:
-        return
+        return False
     began = time.time()
 
     def look() -> None:
@@ -128,3 +128,4 @@ def watch(root: Callable[[], str], summary: Callable[[], dict[str, Any]]) -> Non
                 continue
 
     threading.Thread(target=look, name="oomscope-ranks", daemon=True).start()
+    return True
