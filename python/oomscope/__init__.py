@@ -4,22 +4,13 @@
     oomscope.install()                       # on out of memory: a snapshot, its context and the verdict
     with oomscope.profile(steps=3): ...      # peaks by step and phase
 
-Importing this costs a few milliseconds and does not import torch. Nothing here raises into the code that it watches,
+Importing this costs some milliseconds and does not import torch. Nothing here raises into the code that it watches,
 and nothing is written outside the folder that was asked for. All sizes are bytes.
 """
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
-
-__version__ = "0.1.0"
-
-_HOMES = {
-    "install": "_install", "mark": "_marks", "profile": "_profile", "measure": "_profile",
-    "add_arguments": "_start", "start": "_start", "free": "_free", "find_batch_size": "_batch",
-    "static_input": "_batch", "host_profile": "_host", "load_ipython_extension": "_notebook",
-}
-__all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
     from ._batch import find_batch_size as find_batch_size, static_input as static_input
@@ -28,18 +19,24 @@ if TYPE_CHECKING:
     from ._install import install as install
     from ._marks import mark as mark
     from ._notebook import load_ipython_extension as load_ipython_extension
-    from ._profile import measure as measure, profile as profile
-    from ._start import add_arguments as add_arguments, start as start
+    from ._profile import add_arguments as add_arguments, measure as measure, profile as profile, start as start
+
+__version__ = "0.1.0"
+_HOMES = {
+    "add_arguments": "_profile", "find_batch_size": "_batch", "free": "_free", "host_profile": "_host",
+    "install": "_install", "load_ipython_extension": "_notebook", "mark": "_marks", "measure": "_profile",
+    "profile": "_profile", "start": "_profile", "static_input": "_batch",
+}
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
     """Loads what is asked for, when it is asked for: the import stays cheap."""
     if name not in _HOMES:
         raise AttributeError(f"module 'oomscope' has no attribute {name!r}")
-    value = getattr(importlib.import_module("." + _HOMES[name], __name__), name)
-    globals()[name] = value
-    return value
+    globals()[name] = getattr(importlib.import_module("." + _HOMES[name], __name__), name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__})

@@ -1,19 +1,5 @@
-"""`python -m oomscope ...` and the command `oomscope`: the program, in place of this process."""
-from __future__ import annotations
-
-import os
-import sys
-
-from ._program import find_program
-
-
-def main() -> None:
-    program = find_program()
-    if program is None:
-        sys.exit("oomscope: the program is not installed: this copy of the package carries none\n"
-                 "  pip install .   in a clone builds it; or set OOMSCOPE_PROGRAM to a built one")
-    os.execv(program, [program, *sys.argv[1:]])
-
+"""`python -m oomscope ...`: the program."""
+from ._program import main
 
 if __name__ == "__main__":
     main()

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ._torch import cuda_is_on, format_bytes
+from . import _torch
+from ._notebook import Table
+from ._program import size
 
-FRAMES = 1  # of a Python line; more cost memory of their own
 
-
-class host_profile:
+class host_profile(Table):
     """with oomscope.host_profile() as h: ... ; print(h). Rows of (name, bytes), which sum to h.total, the growth of
     this process's unshared bytes; h.outside: what is not unshared (name, bytes now). Linux; elsewhere the total is
     unknown (None) and so is the last row. Slows Python's allocations two- to fourfold while it runs. Raises nothing.
@@ -36,47 +38,44 @@ class host_profile:
     def __enter__(self) -> host_profile:
         self._stops = not tracemalloc.is_tracing()
         if self._stops:
-            tracemalloc.start(FRAMES)
+            tracemalloc.start()
         gc.collect()
-        self._overhead = tracemalloc.get_tracemalloc_memory()
-        self._tensors = _cpu_tensors()[0]
-        self._lines = tracemalloc.take_snapshot()
-        self._uss = unshared_bytes("self")
+        self._before = self._look()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         gc.collect()
-        uss = unshared_bytes("self")
-        lines = tracemalloc.take_snapshot()
-        tensors, shared, pinned = _cpu_tensors()
-        overhead = tracemalloc.get_tracemalloc_memory() - self._overhead
-        ours = (tracemalloc.Filter(False, tracemalloc.__file__), tracemalloc.Filter(False, __file__))
-        grown = lines.filter_traces(ours).compare_to(self._lines.filter_traces(ours), "lineno")
+        (uss, overhead, tensors, lines), (uss_before, overhead_before, tensors_before, lines_before) = \
+            self._look(), self._before
         if self._stops:
             tracemalloc.stop()
-        grown.sort(key=lambda row: -row.size_diff)
-        self.rows = [(f"{row.traceback[0].filename}:{row.traceback[0].lineno}", row.size_diff)
-                     for row in grown[:self._top] if row.size_diff > 0]
-        rest = sum(row.size_diff for row in grown) - sum(count for _, count in self.rows)
-        self.rows += [("[other Python lines]", rest), ("tensors on the CPU", tensors - self._tensors),
-                      ("tracemalloc itself", overhead)]
-        if uss is not None and self._uss is not None:
-            self.total = uss - self._uss
-            self.rows.append(("[C heap, libraries, or freed and not given back]",
-                              self.total - sum(count for _, count in self.rows)))
-        self.outside = [("shared memory (tensors)", shared), ("pinned memory (tensors)", pinned), *_workers()]
+        grown = sorted(lines.compare_to(lines_before, "lineno"), key=lambda line: -line.size_diff)
+        self.rows = [(f"{line.traceback[0].filename}:{line.traceback[0].lineno}", line.size_diff)
+                     for line in grown[:self._top] if line.size_diff > 0]
+        self.rows += [("[other Python lines]", sum(line.size_diff for line in grown) - _sum(self.rows)),
+                      ("tensors on the CPU", tensors["private"] - tensors_before["private"]),
+                      ("tracemalloc itself", overhead - overhead_before)]
+        if uss is not None and uss_before is not None:
+            self.total = uss - uss_before
+            self.rows.append(("[C heap, libraries, or freed and not given back]", self.total - _sum(self.rows)))
+        self.outside = [(f"{kind_of} memory (tensors)", tensors[kind_of]) for kind_of in ("shared", "pinned")]
+        self.outside += _workers()
 
-    def __str__(self) -> str:
-        width = max((len(name) for name, _ in self.rows + self.outside), default=0)
-        lines = [f"{name.ljust(width)}  {format_bytes(count):>12}" for name, count in self.rows]
-        lines.append(f"{'total: unshared bytes of this process'.ljust(width)}  {format_bytes(self.total):>12}")
-        lines += [f"{name.ljust(width)}  {format_bytes(count):>12}" for name, count in self.outside if count]
-        return "\n".join(lines)
+    def _look(self) -> tuple[int | None, int, Counter[str], tracemalloc.Snapshot]:
+        """(unshared bytes, tracemalloc's own, those of CPU tensors by kind, lines)."""
+        uss, overhead = unshared_bytes("self"), tracemalloc.get_tracemalloc_memory()
+        ours = [tracemalloc.Filter(False, name) for name in (tracemalloc.__file__, __file__)]
+        return uss, overhead, _cpu_tensors(), tracemalloc.take_snapshot().filter_traces(ours)
 
-    def _repr_html_(self) -> str:
-        from ._notebook import rows_html
-        return rows_html([*self.rows, ("total: unshared bytes of this process", self.total), *self.outside])
+    def _rows(self) -> list[tuple[str, ...]]:
+        total = ("total: unshared bytes of this process", self.total)
+        shown = [*self.rows, total, *((name, count) for name, count in self.outside if count)]
+        return [("grown by", "bytes"), *((name, size(count)) for name, count in shown)]
+
+
+def _sum(rows: list[tuple[str, int]]) -> int:
+    return sum(count for _, count in rows)
 
 
 def unshared_bytes(pid: str) -> int | None:
@@ -85,33 +84,29 @@ def unshared_bytes(pid: str) -> int | None:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:
         return None
-    rows = (line.split() for line in text.splitlines())
-    return sum(int(row[1]) * 1024 for row in rows if row[0] in ("Private_Clean:", "Private_Dirty:"))
+    return sum(int(kib) << 10 for kib in re.findall(r"^Private_(?:Clean|Dirty):\s*(\d+)", text, re.M))
 
 
-def _cpu_tensors() -> tuple[int, int, int]:
-    """(private, shared, pinned) bytes of distinct CPU storages that Python objects refer to."""
-    torch = sys.modules.get("torch")
-    totals = {"private": 0, "shared": 0, "pinned": 0}
+def _cpu_tensors() -> Counter[str]:
+    """Bytes of distinct CPU storages that Python objects refer to: private, shared and pinned."""
+    torch: Any = sys.modules.get("torch")
+    found: Counter[str] = Counter()
     seen: set[int] = set()
-    if torch is None:
-        return 0, 0, 0
-    for each in gc.get_objects():
+    for each in gc.get_objects() if torch is not None else []:
         try:
             if not issubclass(type(each), torch.Tensor) or each.device.type != "cpu":
                 continue
             storage = each.untyped_storage()
-            if storage.data_ptr() in seen:
-                continue
-            seen.add(storage.data_ptr())
-            pinned = cuda_is_on() and each.is_pinned()
-            totals["pinned" if pinned else "shared" if storage.is_shared() else "private"] += storage.nbytes()
+            if storage.data_ptr() not in seen:
+                seen.add(storage.data_ptr())
+                pinned = _torch.cuda() is not None and each.is_pinned()
+                found["pinned" if pinned else "shared" if storage.is_shared() else "private"] += storage.nbytes()
         except (RuntimeError, NotImplementedError, ReferenceError):  # fake, sparse or dead
             continue
-    return totals["private"], totals["shared"], totals["pinned"]
+    return found
 
 
-def _workers() -> list[tuple[str, Any]]:
+def _workers() -> list[tuple[str, int]]:
     """Unshared bytes of child processes: a loader's workers copy what they touch."""
     try:
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()

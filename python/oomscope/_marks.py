@@ -6,18 +6,18 @@ newer carry. For older ones the same boundaries go into SNAPSHOT.marks.json (doc
 from __future__ import annotations
 
 import importlib
-import json
-import sys
 import threading
 import time
 import weakref
 from collections import deque
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Callable
 
 from . import _torch
+from ._program import say, write_json
 
-MOST_STEPS_OF_OTHERS = 100  # in a row, before the first optimizer is taken to be out of use
+MOST_STEPS_OF_OTHERS = 100  # in a row, before the optimizer that counts is taken to be out of use
 MOST_MARKS = 100_000  # kept for a side file: at two a step, 50,000 steps
 
 
@@ -28,28 +28,33 @@ class Progress:
     def __init__(self) -> None:
         self.step = 1
         self.phase: str | None = None
-        self.marks: deque[dict[str, Any]] = deque(maxlen=MOST_MARKS)
+        self.modules: Callable[[], list[dict[str, Any]]] = list  # rows of profile(modules=True), for the side file
         self.before_optimizer: list[Callable[[Any], None]] = []  # called with the optimizer
         self.after_step: list[Callable[[Any, int], None]] = []  # called with the optimizer and the step that ended
         self.paused = 0  # inside find_batch_size nothing counts
+        self._marks: deque[dict[str, Any]] = deque(maxlen=MOST_MARKS)
         self._leader: weakref.ref[Any] | None = None
         self._steps_of_others = 0  # since the leader's last
-        self._scopes: dict[str, tuple[Any, str, int]] = {}  # by kind: scope, name, thread
+        self._is_stepping = False
+        self._scopes: dict[str, tuple[str, Any]] = {}  # by kind: name, scope
         self._started = False
         self._lock = threading.RLock()
 
     def start(self) -> None:
         """Hooks every optimizer, once a process. Without torch there are no steps."""
         with self._lock:
-            if self._started:
+            if self._started or _torch.torch_module() is None:
                 return
             self._started = True
-        if _torch.torch_module() is None:
-            return
         hooks = importlib.import_module("torch.optim.optimizer")  # torch.optim hides its name
         hooks.register_optimizer_step_pre_hook(self._before)
         hooks.register_optimizer_step_post_hook(self._after)
-        self._open("step", "oomscope.step:1")
+        self._switch("step", "oomscope.step:1")
+
+    def forget(self, *callbacks: Callable[..., None]) -> None:
+        """Takes them off again, where they still are."""
+        self.before_optimizer = [each for each in self.before_optimizer if each not in callbacks]
+        self.after_step = [each for each in self.after_step if each not in callbacks]
 
     def after_fork(self) -> None:
         """Another thread may have held the lock when the process forked."""
@@ -57,43 +62,49 @@ class Progress:
 
     def set_phase(self, name: str | None) -> None:
         """The phase from now on; None ends it."""
-        with self._lock:
-            self._close("phase")
-            self.phase = name
-            if name is not None:
-                self._open("phase", "oomscope.phase:" + name)
+        self.phase = name
+        self._switch("phase", None if name is None else "oomscope.phase:" + name)
 
     def announce(self) -> None:
         """Opens the scopes anew: those from before the history began are in no snapshot."""
-        with self._lock:
-            for kind, (_, name, _) in list(self._scopes.items()):
-                self._leave(kind)
-                self._enter(kind, name)
+        for kind, (name, _) in list(self._scopes.items()):
+            self._switch(kind, name)
 
-    def write_marks(self, snapshot: str, carries_marks: bool, modules: list[dict[str, Any]]) -> None:
-        """SNAPSHOT.marks.json: the marks that the snapshot does not carry, and what only this file can hold."""
+    def write_marks(self, path: Path, carries_marks: bool) -> None:
+        """SNAPSHOT.marks.json, where there is something that the snapshot does not carry."""
+        path.unlink(missing_ok=True)  # of an earlier run
         with self._lock:
-            marks = [] if carries_marks else list(self.marks)
-        document: dict[str, Any] = {"schema": "oomscope.marks/1", "marks": marks}
-        if modules:
-            document["modules"] = modules
-        with open(snapshot + ".marks.json", "w", encoding="utf-8") as file:
-            json.dump(document, file)
+            marks = [] if carries_marks else list(self._marks)
+        modules = self.modules()
+        if marks or modules:
+            write_json(path, {"schema": "oomscope.marks/1", "marks": marks, "modules": modules})
 
     def _before(self, optimizer: Any, *_: Any) -> None:
-        if not self.paused and not _is_inside_another():
-            _guarded(self.before_optimizer, optimizer)
+        if not self.paused and not self._is_stepping:
+            self._is_stepping = True
+            self._call(self.before_optimizer, optimizer)
 
     def _after(self, optimizer: Any, *_: Any) -> None:
-        if self.paused or _is_inside_another():
+        """torch wraps step() of each class: a subclass that calls super().step() comes here twice, and so does an
+        optimizer that steps an inner one. The first to end counts."""
+        if self.paused or not self._is_stepping:
             return
+        self._is_stepping = False
         with self._lock:
             if not self._leads(optimizer):
                 return
             ended, self.step = self.step, self.step + 1
-            self._close("step")
-            self._open("step", f"oomscope.step:{self.step}")
-        _guarded(self.after_step, optimizer, ended)
+            self._switch("step", f"oomscope.step:{self.step}")
+        self._call(self.after_step, optimizer, ended)
+
+    def _call(self, callbacks: list[Callable[..., None]], *arguments: Any) -> None:
+        """Ours may fail; the user's step goes on."""
+        for callback in list(callbacks):
+            try:
+                callback(*arguments)
+            except Exception as error:
+                self.forget(callback)
+                say(f"oomscope: {getattr(callback, '__name__', 'a watcher')}: {error!r}: it is off from now on")
 
     def _leads(self, optimizer: Any) -> bool:
         """Is it the one that counts? Another takes over when that one is gone, or has not stepped for long."""
@@ -106,61 +117,25 @@ class Progress:
         self._steps_of_others = 0
         return True
 
-    def _open(self, kind: str, name: str) -> None:
-        self._note(name, "START")
-        self._enter(kind, name)
+    def _switch(self, kind: str, name: str | None) -> None:
+        """Ends the scope of this kind, and begins the next."""
+        with self._lock:
+            before, scope = self._scopes.pop(kind, (None, None))
+            if before is not None:
+                self._note(before, "END", scope, "__exit__", None, None, None)
+            if name is not None:
+                torch = _torch.torch_module()
+                scope = torch.autograd.profiler.record_function(name) if torch is not None else None
+                self._scopes[kind] = (name, scope)
+                self._note(name, "START", scope, "__enter__")
 
-    def _close(self, kind: str) -> None:
-        name = self._leave(kind)
-        if name is not None:
-            self._note(name, "END")
-
-    def _enter(self, kind: str, name: str) -> None:
-        torch = _torch.torch_module()
-        scope = None
-        if torch is not None:
-            try:
-                scope = torch.autograd.profiler.record_function(name)
-                scope.__enter__()
-            except Exception:  # under a tracer that cannot take it: the side file still has the mark
-                scope = None
-        self._scopes[kind] = (scope, name, threading.get_ident())
-
-    def _leave(self, kind: str) -> str | None:
-        scope, name, thread = self._scopes.pop(kind, (None, None, 0))
-        if scope is not None and thread == threading.get_ident():
-            try:
-                scope.__exit__(None, None, None)
-            except Exception:  # as above
-                pass
-        return name
-
-    def _note(self, name: str, stage: str) -> None:
-        self.marks.append({"name": name, "stage": stage, "device": 0, "time_us": time.time_ns() // 1000})
-
-
-def _is_inside_another() -> bool:
-    """Is the step of our caller inside another's? torch wraps step() of each class, so a subclass whose step() calls
-    super().step() passes two wrappers, and so does an optimizer that steps an inner one. Wrappers share their code."""
-    wrapper = sys._getframe(2)
-    frame = wrapper.f_back
-    while frame is not None:
-        if frame.f_code is wrapper.f_code:
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _guarded(callbacks: list[Callable[..., None]], *arguments: Any) -> None:
-    """Ours may fail; the user's step goes on."""
-    for callback in list(callbacks):
+    def _note(self, name: str, stage: str, scope: Any, call: str, *arguments: Any) -> None:
+        self._marks.append({"name": name, "stage": stage, "device": 0, "time_us": time.time_ns() // 1000})
         try:
-            callback(*arguments)
-        except Exception as error:
-            if callback in callbacks:
-                callbacks.remove(callback)
-            from ._program import say
-            say(f"oomscope: {getattr(callback, '__name__', 'a watcher')}: {error!r}: it is off from now on")
+            if scope is not None:
+                getattr(scope, call)(*arguments)
+        except Exception:  # under a tracer that cannot take it: the side file still has the mark
+            pass
 
 
 progress = Progress()

@@ -1,4 +1,4 @@
-"""profile(): peaks of each step and phase; measure(): the peak of one section.
+"""profile(): peaks of each step and phase; measure(): the peak of one section; and the same as options of a script.
 
 torch keeps one peak per device. At each boundary it is read and set back, so the largest of the parts is the step's.
 Boundaries are the outermost module's forward, the optimizer's step and the user's marks: what lies between the forward
@@ -6,48 +6,46 @@ and the optimizer's step is the backward pass, the loss included.
 """
 from __future__ import annotations
 
+import argparse
+import atexit
+import contextlib
 import logging
+import os
 import sys
 import threading
-from collections import defaultdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _torch
-from ._folder import write_json
+from ._install import install, watcher
 from ._marks import progress
-from ._program import run_program, say
+from ._modules import Modules
+from ._notebook import Table
+from ._program import run_program, say, size, write_json
 
 log = logging.getLogger("oomscope")
+KINDS = ("allocated", "reserved")
+Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
 
-class Meter:
-    """The counters of one device: reads peaks and sets them back. Zeros without a card."""
-
-    def __init__(self) -> None:
-        self.device: int | None = None
-
-    def take(self) -> tuple[int, int]:
-        """(allocated, reserved): the peaks in bytes since the last call."""
-        if not _torch.cuda_is_on():
-            return 0, 0
-        cuda = sys.modules["torch"].cuda
-        if self.device is None:
-            self.device = cuda.current_device()
-        peaks = int(cuda.max_memory_allocated(self.device)), int(cuda.max_memory_reserved(self.device))
-        cuda.reset_peak_memory_stats(self.device)
-        return peaks
-
-    def now(self) -> tuple[int, int]:
-        """(allocated, reserved) at this moment, in bytes."""
-        if not _torch.cuda_is_on():
-            return 0, 0
-        cuda = sys.modules["torch"].cuda
-        return int(cuda.memory_allocated(self.device)), int(cuda.memory_reserved(self.device))
+def take_peaks() -> tuple[int, int]:
+    """(allocated, reserved): the current device's peaks in bytes since the last call. Zeros without a card."""
+    cuda = _torch.cuda()
+    if cuda is None:
+        return 0, 0
+    peaks = int(cuda.max_memory_allocated()), int(cuda.max_memory_reserved())
+    cuda.reset_peak_memory_stats()
+    return peaks
 
 
-class measure:
+def live() -> tuple[int, int]:
+    """(allocated, reserved) at this moment, in bytes. Zeros without a card."""
+    cuda = _torch.cuda()
+    return (int(cuda.memory_allocated()), int(cuda.memory_reserved())) if cuda is not None else (0, 0)
+
+
+class measure(Table):
     """The peak of one section, for models that take turns: with measure("generator") as m: ... then m.allocated and
     m.reserved, the most bytes of this process's allocator on the current device while it ran, and m.grew, the bytes
     allocated more at its end than at its start. Says so in the log "oomscope". Sets torch's peak counters back.
@@ -55,24 +53,27 @@ class measure:
     Source: torch.cuda.max_memory_allocated and max_memory_reserved. Zeros without a card; raises nothing."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.title = name
         self.allocated = self.reserved = self.grew = 0
-        self._meter = Meter()
 
     def __enter__(self) -> measure:
-        self._meter.take()
-        self._before = self._meter.now()[0]
+        take_peaks()
+        self._before = live()[0]
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        self.allocated, self.reserved = self._meter.take()
-        self.grew = self._meter.now()[0] - self._before
-        tell(f"{self.name}: peak allocated {_torch.format_bytes(self.allocated)}, "
-             f"reserved {_torch.format_bytes(self.reserved)}, kept {_torch.format_bytes(self.grew)}")
+        self.allocated, self.reserved = take_peaks()
+        self.grew = live()[0] - self._before
+        tell(f"{self.title}: peak allocated {size(self.allocated)}, reserved {size(self.reserved)}, "
+             f"kept {size(self.grew)}")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [("", "bytes"), ("peak allocated", size(self.allocated)), ("peak reserved", size(self.reserved)),
+                ("kept", size(self.grew))]
 
 
-class profile:
+class profile(Table):
     """What articles call --profile_memory: the peaks of each step and phase.
 
         with oomscope.profile(steps=3) as p:
@@ -84,22 +85,21 @@ class profile:
     modules   also what each module keeps for backward, in p.modules: costs hooks on every module, so for a few steps
     name      in the log and in peaks.json
 
-    All sizes in bytes, of this process's allocator on one device (the current one at the first step); zeros without a
-    card. Sets torch's peak counters back at each boundary. Raises nothing of its own.
+    All sizes in bytes, of this process's allocator on the current device; zeros without a card. Sets torch's peak
+    counters back at each boundary. Raises nothing of its own.
     Source: max_memory_allocated and max_memory_reserved between boundaries."""
 
     def __init__(self, steps: int | None = None, *, modules: bool = False, name: str = "run") -> None:
         self.steps: list[dict[str, Any]] = []
         self.modules: list[dict[str, Any]] = []
         self.name = name
+        self.speaks = True  # at the end, in the log
         self._most = steps
-        self._wants_modules = modules
-        self._meter = Meter()
-        self._parts: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-        self._depth = 0
-        self._hooks: list[Any] = []
+        self._modules = Modules() if modules else None
+        self._parts: dict[str, dict[str, int]] = {}
+        self._depth = 0  # of modules whose forward runs
+        self._undo = contextlib.ExitStack()
         self._is_on = False
-        self._spy: Any = None
 
     def __enter__(self) -> profile:
         self.start()
@@ -119,108 +119,103 @@ class profile:
         progress.start()
         progress.before_optimizer.append(self._before_optimizer)
         progress.after_step.append(self._after_step)
-        module = torch.nn.modules.module
-        self._hooks = [module.register_module_forward_pre_hook(self._enter_module),
-                       module.register_module_forward_hook(self._leave_module, **_torch.always_call(module))]
-        if self._wants_modules:
-            from ._modules import ModuleSpy
-            self._spy = ModuleSpy(lambda: self._take(progress.phase or "forward")[0])
-            self._spy.start()
-        self._meter.take()
+        self._undo.callback(progress.forget, self._before_optimizer, self._after_step)
+        hooks = torch.nn.modules.module
+        self._undo.callback(hooks.register_module_forward_pre_hook(self._enter).remove)
+        self._undo.callback(hooks.register_module_forward_hook(self._leave, always_call=True).remove)
+        if self._modules is not None:
+            self._undo.enter_context(self._modules.watch())
+            progress.modules = self._modules.rows
+        take_peaks()
 
     def stop(self) -> None:
         """As the end of the block: the table goes to the log. A step that has begun counts as one more."""
         if not self._is_on:
             return
         self._is_on = False
+        number = progress.step
+        if self.steps and not self._parts:  # what came behind the last step belongs to it
+            number, self._parts = self.steps[-1]["step"], self.steps.pop()["phases"]
         self._take("other")
-        if set(self._parts) <= {"other"} and self.steps:
-            self._add_to_last_step()
-        else:
-            self._close_step(None)
-        for hook in self._hooks:
-            hook.remove()
-        for callbacks, own in ((progress.before_optimizer, self._before_optimizer),
-                               (progress.after_step, self._after_step)):
-            _forget(callbacks, own)
-        if self._spy is not None:
-            from . import _install
-            self.modules = self._spy.stop()
-            _install.watcher.modules = self.modules
-        tell(str(self))
+        self._close_step(number)
+        self._undo.close()
+        if self._modules is not None:
+            self.modules = self._modules.rows()
+        if self.speaks:
+            tell(str(self))
 
-    # --- results -----------------------------------------------------------------------------------------------
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        kept = [f"\n{each['name']} keeps {size(each['kept_bytes'])} of {tuple(each['largest'][0])} {each['largest'][1]}"
+                for each in self.modules[:5] if each["kept_bytes"]]
+        return f"{self.name}: peaks of {len(self.steps)} step(s)" + "".join(kept)
 
     @property
     def peak(self) -> dict[str, int]:
         """{allocated, reserved}: the largest over all steps, in bytes."""
-        return {key: max((step[key] for step in self.steps), default=0) for key in ("allocated", "reserved")}
+        return {kind: max((step[kind] for step in self.steps), default=0) for kind in KINDS}
 
-    def as_dict(self) -> dict[str, Any]:
-        """What peaks.json holds (docs/formats/peaks.md)."""
-        facts: dict[str, Any] = {"name": None, "total_bytes": None}
-        if _torch.cuda_is_on():
-            properties = sys.modules["torch"].cuda.get_device_properties(self._meter.device or 0)
-            facts = {"name": properties.name, "total_bytes": int(properties.total_memory)}
-        return {"schema": "oomscope.peaks/1", "name": self.name, "command": list(getattr(sys, "orig_argv", sys.argv)),
-                "versions": _torch.versions(), "settings": _torch.settings(), "device": facts, **_torch.ranks(),
-                "peak": self.peak, "steps": self.steps, "modules": self.modules}
-
-    def save(self, path: str | Path) -> Path:
-        """Writes peaks.json. Raises OSError where it cannot be written."""
-        write_json(Path(path), self.as_dict())
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes peaks.json (docs/formats/peaks.md). Raises OSError where it cannot be written."""
+        cuda = _torch.cuda()
+        card = cuda.get_device_properties(cuda.current_device()) if cuda is not None else None
+        device = {"name": getattr(card, "name", None), "total_bytes": getattr(card, "total_memory", None)}
+        write_json(Path(path), {"schema": "oomscope.peaks/1", "name": self.name, **_torch.versions_and_settings(),
+                                "device": device, **_torch.ranks(), "peak": self.peak, "steps": self.steps,
+                                "modules": self.modules})
         return Path(path)
 
-    def baseline(self, name: str, path: str | Path, *arguments: str) -> int:
-        """Compares with the baseline of that name through `oomscope baseline`, and saves it if there is none yet;
-        `path` is where peaks.json goes. 0: no regression, or saved; 1: worse; 127: no program."""
-        self.save(path)
-        words = (str(path), "--name", name, *arguments)
+    def baseline(self, name: str, path: str | os.PathLike[str], *arguments: str) -> int:
+        """Compares with the baseline of that name through `oomscope baseline compare`, and saves it if there is none
+        yet. `path` is where peaks.json goes; the store is baselines.sqlite beside it, unless OOMSCOPE_STORE or
+        "--store" in `arguments` names another. 0: no regression, or saved; 1: worse; 127: no program. Raises OSError
+        where peaks.json cannot be written."""
+        words = [str(self.save(path)), "--name", name, *arguments]
+        if "--store" not in arguments:
+            words += ["--store", os.environ.get("OOMSCOPE_STORE") or str(Path(path).with_name("baselines.sqlite"))]
         tried = run_program("baseline", "compare", *words, "--json")[1]
         has_none = '"store-missing"' in tried or '"baseline-unknown"' in tried  # codes are the same in each language
-        code, answer, errors = run_program("baseline", "save" if has_none else "compare", *words)
-        say((answer or errors).rstrip())
+        code, answer = run_program("baseline", "save" if has_none else "compare", *words)
+        say(f"{answer}\n  all of them: oomscope baseline list --store {words[words.index('--store') + 1]}")
         return code
 
-    def __str__(self) -> str:
-        rows = [("step", "phase", "allocated", "reserved")]
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("step", "phase", *KINDS)]
         for step in self.steps:
-            rows.append((str(step["step"]), "all", *_sizes(step)))
-            rows += [("", name, *_sizes(part)) for name, part in step["phases"].items()]
-        widths = [max(len(row[column]) for row in rows) for column in range(4)]
-        lines = ["  ".join(cell.ljust(width) if i < 2 else cell.rjust(width)
-                           for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
-        for each in self.modules[:5]:
-            shape, dtype = each["largest"] or ([], "")
-            lines.append(f"{each['name']} keeps {_torch.format_bytes(each['kept_bytes'])}, the largest of it "
-                         f"({', '.join(map(str, shape))}) {dtype}")
-        return f"{self.name}: peaks of {len(self.steps)} step(s)\n" + "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        from ._notebook import table_html
-        return table_html(self)
+            rows.append((str(step["step"]), "all", *(size(step[kind]) for kind in KINDS)))
+            rows += [("", name, *(size(part[kind]) for kind in KINDS)) for name, part in step["phases"].items()]
+        return rows
 
     # --- boundaries --------------------------------------------------------------------------------------------
 
-    def _take(self, part: str) -> tuple[int, int]:
-        peaks = self._meter.take()
-        self._parts[part] = tuple(map(max, peaks, self._parts[part]))  # type: ignore[assignment]
-        return peaks
+    def _take(self, part: str) -> int:
+        peaks = dict(zip(KINDS, take_peaks()))
+        before = self._parts.get(part, peaks)
+        self._parts[part] = {kind: max(peaks[kind], before[kind]) for kind in KINDS}
+        return peaks["allocated"]
 
-    def _enter_module(self, *_: Any) -> None:
+    def _enter(self, module: Any, inputs: Any) -> None:
         if threading.get_ident() == self._thread and not _torch.in_backward():
-            if self._depth == 0:
-                self._take("other")
+            self._boundary()
             self._depth += 1
+            if self._modules is not None:
+                self._modules.enter(module, inputs)
 
-    def _leave_module(self, *_: Any) -> None:
+    def _leave(self, module: Any, inputs: Any, output: Any) -> None:
         if threading.get_ident() == self._thread and self._depth > 0 and not _torch.in_backward():
+            self._boundary()
             self._depth -= 1
-            if self._depth == 0:
-                self._take(progress.phase or "forward")
+            if self._modules is not None:
+                self._modules.leave(output)
+
+    def _boundary(self) -> None:
+        """Where the outermost module begins or ends; with `modules`, any of them."""
+        if self._modules is not None or self._depth <= 1:
+            reached = self._take(progress.phase or "forward" if self._depth else "other")
+            if self._modules is not None:
+                self._modules.reached(reached)
 
     def _before_optimizer(self, optimizer: Any) -> None:
-        self._depth = 0  # a forward that an error ended left its count behind
         self._take("backward")
 
     def _after_step(self, optimizer: Any, step: int) -> None:
@@ -229,19 +224,57 @@ class profile:
         if self._most is not None and len(self.steps) >= self._most:
             self.stop()
 
-    def _add_to_last_step(self) -> None:
-        """What came behind the last step without a forward belongs to it."""
-        last = self.steps[-1]
-        other = last["phases"].setdefault("other", {"allocated": 0, "reserved": 0})
-        for key, peak in zip(("allocated", "reserved"), self._parts.pop("other", (0, 0))):
-            other[key] = max(other[key], peak)
-            last[key] = max(last[key], peak)
+    def _close_step(self, step: int) -> None:
+        most = {kind: max((part[kind] for part in self._parts.values()), default=0) for kind in KINDS}
+        self.steps.append({"step": step, "mark": progress.phase, **most, "phases": self._parts})
+        self._parts = {}
 
-    def _close_step(self, step: int | None) -> None:
-        parts = {name: {"allocated": peak[0], "reserved": peak[1]} for name, peak in self._parts.items()}
-        self._parts.clear()
-        most = {key: max((part[key] for part in parts.values()), default=0) for key in ("allocated", "reserved")}
-        self.steps.append({"step": step or progress.step, "mark": progress.phase, **most, "phases": parts})
+
+def add_arguments(parser: Parser) -> Parser:
+    """Adds the three options to a parser and returns it:
+
+    --profile-memory [STEPS]  peaks of each step and phase, of so many steps (default 3)
+    --debug-memory            after the first step what is on the card, and what the second will add
+    --memory-baseline NAME    compare the peaks with the baseline of that name; the first time, save them as it
+
+    Raises argparse.ArgumentError if the parser has one of them already."""
+    group = parser.add_argument_group("memory (oomscope)")
+    group.add_argument("--profile-memory", "--profile_memory", type=int, nargs="?", const=3, metavar="STEPS",
+                       help="peaks of each step and phase, of so many steps (default 3)")
+    group.add_argument("--debug-memory", "--debug_memory", action="store_true",
+                       help="after the first step what is on the card, and what the second will add")
+    group.add_argument("--memory-baseline", "--memory_baseline", metavar="NAME",
+                       help="compare the peaks with the baseline of that name; the first time, save them as it")
+    return parser
+
+
+def start(args: Any, folder: str | os.PathLike[str] | None = None) -> None:
+    """install(folder), and what the parsed arguments ask for. The profile's table comes when its steps are over, or at
+    the end of the process; peaks.json and the comparison with a baseline then too, with the baselines in that folder
+    unless OOMSCOPE_STORE names a store. Raises nothing of its own."""
+    install(folder)
+    if getattr(args, "debug_memory", False):
+        from ._debug import FirstStep
+        FirstStep().start()
+    steps, baseline = getattr(args, "profile_memory", None), getattr(args, "memory_baseline", None)
+    if steps is None and baseline is None:
+        return
+    peaks = profile(steps=steps)
+    peaks.start()
+    atexit.register(_finish, peaks, baseline, Path(str(watcher.folder)))
+
+
+def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
+    peaks.stop()
+    if baseline is None:
+        return
+    if hasattr(sys, "last_value"):  # what was reached until the error is no measure of the run
+        return say(f"oomscope: the run ended with an error: it is not compared with baseline {baseline}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        peaks.baseline(baseline, folder / "peaks.json")
+    except OSError as error:
+        say(f"oomscope: {folder / 'peaks.json'}: {error.strerror}: nothing is compared")
 
 
 def tell(text: str) -> None:
@@ -250,12 +283,3 @@ def tell(text: str) -> None:
         log.info(text)
     else:
         say("oomscope: " + text)
-
-
-def _forget(callbacks: list[Any], own: Any) -> None:
-    if own in callbacks:
-        callbacks.remove(own)
-
-
-def _sizes(part: dict[str, Any]) -> tuple[str, str]:
-    return _torch.format_bytes(part["allocated"]), _torch.format_bytes(part["reserved"])

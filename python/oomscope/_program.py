@@ -1,43 +1,44 @@
-"""The oomscope program as a subprocess: found, run with a time limit, its answer as text."""
+"""The oomscope program as a subprocess, and what this package itself says and writes."""
 from __future__ import annotations
 
+import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def find_program() -> str | None:
-    """The path of the program: OOMSCOPE_PROGRAM, else the one in this package, else one on PATH that is not our
-    own entry point (which is a Python script, and would come back here)."""
-    named = os.environ.get("OOMSCOPE_PROGRAM")
-    if named:
-        return named
+    """OOMSCOPE_PROGRAM, else the program that this package carries."""
     carried = Path(__file__).parent / "bin" / "oomscope"
-    if carried.is_file():
-        return str(carried)
-    found = shutil.which("oomscope")
-    if found and Path(found).read_bytes()[:4] == b"\x7fELF":
-        return found
-    return None
+    return os.environ.get("OOMSCOPE_PROGRAM") or (str(carried) if carried.is_file() else None)
 
 
-def run_program(*arguments: str, seconds: float = 60.0) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of the program. Exit code 127: there is none; 124: it took longer than `seconds`,
-    and what it had said is returned."""
+def run_program(*arguments: str, seconds: float = 60.0) -> tuple[int, str]:
+    """Exit code and answer of the program, or its errors where it gave none. Exit code 127: it cannot be run."""
     program = find_program()
     if program is None:
-        return 127, "", "oomscope: the program is not installed"
-    environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONPATH")}
+        return 127, "oomscope: the program is not installed"
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
-        done = subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        done = subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
                               errors="replace", timeout=seconds, env=environment)
-    except subprocess.TimeoutExpired as late:
-        return 124, _text(late.stdout), _text(late.stderr)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 127, f"oomscope: {error}"
+    return done.returncode, done.stdout.strip() or done.stderr.strip()
+
+
+def main() -> None:
+    """`python -m oomscope ...` and the command `oomscope`: the program, in place of this process."""
+    program = find_program()
+    if program is None:
+        sys.exit("oomscope: the program is not installed: this copy of the package carries none\n"
+                 "  pip install .   in a clone builds it; or set OOMSCOPE_PROGRAM to a built one")
+    try:
+        os.execv(program, [program, *sys.argv[1:]])
     except OSError as error:
-        return 127, "", f"oomscope: {program}: {error}"
-    return done.returncode, done.stdout, done.stderr
+        sys.exit(f"oomscope: {program}: {error.strerror}\n  OOMSCOPE_PROGRAM names the program")
 
 
 def say(text: str) -> None:
@@ -48,5 +49,21 @@ def say(text: str) -> None:
         pass
 
 
-def _text(output: bytes | str | None) -> str:
-    return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
+def size(count: int | None) -> str:
+    """Bytes as the program prints them: 1.50 GiB."""
+    if count is None:
+        return "unknown"
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if abs(count) >= 1 << power:
+            return f"{count / (1 << power):,.2f} {unit}"
+    return f"{count} B"
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Whole or not at all: whoever reads it never sees half a file."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(json.dumps(document, indent=1, default=str), encoding="utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)  # where the disk was full

@@ -1,13 +1,15 @@
 """Ranks of one job tell each other of a failure without a collective: the others may be waiting in one for ever.
 
-The failing rank posts a word; a thread in every other rank looks for it once or twice a second and answers with its
-own figures. Words travel through the job's store (torch.distributed's TCPStore) and through the folder of the job, so
-that either is enough. Whatever does not answer within five seconds is left out.
+They meet in a folder of the job. The failing rank leaves a word there; a thread in every other rank looks for it each
+second and answers with its own figures. Whatever does not answer within five seconds is left out. Failures within ten
+seconds of each other share one verdict, which the first of them gives.
 """
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -15,136 +17,115 @@ from pathlib import Path
 from typing import Any, Callable
 
 from . import _torch
-from ._folder import write_json
+from ._program import size
 
-PREFIX = "oomscope/"
 PATIENCE = 5.0  # seconds for all the others together
-LOOK_EVERY = 0.5  # seconds between looks at the folder; the store is asked at every second look
+TOGETHER = 10.0  # seconds
+_SHARED = ("SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT",
+           "TORCHELASTIC_RESTART_COUNT")
 
 
-def bounded(call: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """call() in a thread of its own; None if it fails or takes longer. The thread is left behind then."""
-    answer: list[Any] = []
-
-    def run() -> None:
-        try:
-            answer.append(call())
-        except Exception:  # a store whose host is gone
-            pass
-
-    thread = threading.Thread(target=run, name="oomscope-store", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return answer[0] if answer else None
-
-
-def _store() -> Any | None:
-    """The job's default store, if torch.distributed is initialised."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return None
-    return distributed.distributed_c10d._get_default_store()
+def job_folder(root: str) -> Path:
+    """Where the ranks of one job meet: they all know its name without asking each other."""
+    words = [os.environ[name] for name in _SHARED if name in os.environ]
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
+        words.append(str(os.getppid()))  # one node: the launcher, which tells runs on the same port apart
+    return Path(root) / re.sub(r"[^\w.-]", "_", "-".join(["job", *words]))
 
 
 class Board:
-    """Words by key, in the store where there is one, and in the job's folder."""
+    """Texts by key for all ranks to see, each a file of the job's folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / f"board-{os.getppid()}"  # the launcher's: an earlier job's words are not read
+        self._folder = folder / "board"
+        self._rank, self._world = (_torch.ranks()[name] for name in ("rank", "world"))
+        self._number = 0  # of the failure that was looked at last
 
-    def post(self, key: str, document: dict[str, Any]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_json(self._folder / (key + ".json"), document)
-        store = _store()
-        if store is not None:
-            bounded(lambda: (store.set(PREFIX + key, json.dumps(document)), store.add(PREFIX + key + "/is-there", 1)))
-
-    def read(self, key: str, ask_store: bool = True) -> dict[str, Any] | None:
-        """What was posted, or None so far. Never waits for a key: add(key, 0) answers at once."""
-        try:
-            return dict(json.loads((self._folder / (key + ".json")).read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            pass
-        store = _store() if ask_store else None
-        if store is None or not bounded(lambda: store.add(PREFIX + key + "/is-there", 0), 2.0):
-            return None
-        text = bounded(lambda: store.get(PREFIX + key), 2.0)
-        return json.loads(text) if text else None
-
-    def claim(self, key: str) -> bool:
-        """True for the first rank that asks."""
-        store = _store()
-        count = bounded(lambda: store.add(PREFIX + key, 1)) if store is not None else None
-        if count is not None:
-            return bool(count == 1)
+    def put(self, key: str, text: str) -> str:
+        """`text`, or what another rank had put there before."""
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            os.close(os.open(self._folder / key, os.O_CREAT | os.O_EXCL))
-            return True
+            with open(self._folder / key, "x", encoding="utf-8") as file:
+                file.write(text)
+            return text
+        except FileExistsError:
+            until = time.monotonic() + 1
+            while not self.get(key) and time.monotonic() < until:  # the other is about to write it
+                time.sleep(0.01)
+            return self.get(key) or text
+
+    def get(self, key: str) -> str:
+        """Empty: nothing so far."""
+        try:
+            return (self._folder / key).read_text(encoding="utf-8")
         except OSError:
-            return False
+            return ""
+
+    def is_first(self, failed_at: float) -> bool:
+        """Is this the first of the failures that belong together? Older ones, and this rank's own, had their verdict."""
+        own = f"{failed_at} {self._rank}"
+        for self._number in itertools.count(self._number + 1):
+            first = self.put(f"failure-{self._number}", own)
+            if first == own or failed_at - float(first.split()[0]) < TOGETHER:
+                break
+        return first == own
+
+    def table(self, own: dict[str, Any]) -> str:
+        """A line for each rank: what it says of itself, within PATIENCE."""
+        found = {self._rank: own}
+        until = time.monotonic() + PATIENCE
+        while len(found) < self._world and time.monotonic() < until:
+            time.sleep(0.1)
+            for rank in set(range(self._world)) - found.keys():
+                answer = self.get(f"summary-{self._number}-{rank}")
+                if answer.endswith("}"):
+                    found[rank] = json.loads(answer)
+        return "".join(f"\n  rank {rank}: {_line(found.get(rank))}" for rank in range(self._world))
+
+    def close(self) -> None:
+        """The verdict is said."""
+        self.put(f"said-{self._number}", "said")
+
+    def wait(self) -> None:
+        """Until it is, and not for long: a launcher ends all ranks when one is gone."""
+        until = time.monotonic() + 3 * PATIENCE
+        while not self.get(f"said-{self._number}") and time.monotonic() < until:
+            time.sleep(0.1)
+
+    def answer(self, since: float, summary: Callable[[], dict[str, Any]]) -> None:
+        """Looks once, and answers a failure that is not of an earlier run."""
+        word = self.get(f"failure-{self._number + 1}")
+        if word:
+            self._number += 1
+        if word and float(word.split()[0]) >= since:
+            self.put(f"summary-{self._number}-{self._rank}", json.dumps(summary()))
 
 
-def watch(folder: Callable[[], Path], summary: Callable[[], dict[str, Any]]) -> threading.Thread:
-    """The thread of a rank that has not failed. It answers the first failure of the job, and ends. It waits for the
-    process to become one of several: torch.distributed may start after it."""
+def _line(summary: dict[str, Any] | None) -> str:
+    if summary is None:
+        return f"no answer within {PATIENCE:.0f} s"
+    return (f"{'out of memory' if summary['failed'] else 'not failed'}, step {summary['step']}, {summary['phase']}, "
+            f"allocated {size(summary.get('allocated'))}, reserved {size(summary.get('reserved'))}")
+
+
+def watch(root: Callable[[], str], summary: Callable[[], dict[str, Any]]) -> bool:
+    """Starts the thread of a rank that answers each failure of the job, where there may be other ranks: under a
+    launcher, or in a process that another one started; torch.distributed may begin after it."""
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", lambda: None)()
+    if _torch.ranks()["world"] == 1 and parent is None:
+        return False
     began = time.time()
 
     def look() -> None:
-        while _torch.ranks()["world"] == 1:
-            time.sleep(LOOK_EVERY)
-        board = Board(folder())
-        looks = 0
+        board = None
         while True:
-            time.sleep(LOOK_EVERY)
-            looks += 1
-            word = board.read("failed", ask_store=looks % 2 == 0)
-            if word is not None and word.get("time", 0) >= began:  # else an earlier run's
-                rank = _torch.ranks()["rank"]
-                if word.get("rank") != rank:
-                    board.post(f"summary-{rank}", summary())
-                return
+            time.sleep(1)
+            try:
+                if _torch.ranks()["world"] > 1:
+                    board = board or Board(job_folder(root()))
+                    board.answer(began, summary)
+            except Exception:  # a file that is being written; at the end modules go away under a daemon thread
+                continue
 
-    thread = threading.Thread(target=_quiet(look), name="oomscope-ranks", daemon=True)
-    thread.start()
-    return thread
-
-
-def gather(board: Board, own: dict[str, Any], since: float) -> list[dict[str, Any] | None]:
-    """All ranks' summaries in rank order, the caller's among them; None for those that did not answer in time."""
-    found: list[dict[str, Any] | None] = [None] * max(own["world"], own["rank"] + 1)
-    found[own["rank"]] = own
-    until = time.monotonic() + PATIENCE
-    while None in found and time.monotonic() < until:
-        for rank, known in enumerate(found):
-            if known is None:
-                answer = board.read(f"summary-{rank}")
-                if answer is not None and answer.get("time", 0) >= since:
-                    found[rank] = answer
-            if time.monotonic() >= until:
-                break
-        time.sleep(0.1)
-    return found
-
-
-def table(summaries: list[dict[str, Any] | None]) -> str:
-    """One line a rank."""
-    lines = []
-    for rank, each in enumerate(summaries):
-        if each is None:
-            lines.append(f"  rank {rank}: no answer within {PATIENCE:.0f} s")
-            continue
-        state = "out of memory" if each.get("failed") else "not failed"
-        lines.append(f"  rank {rank}: {state}, step {each.get('step')}, {each.get('phase')}, "
-                     f"allocated {_torch.format_bytes(each.get('allocated'))}, "
-                     f"reserved {_torch.format_bytes(each.get('reserved'))}")
-    return "\n".join(lines)
-
-
-def _quiet(call: Callable[[], None]) -> Callable[[], None]:
-    def run() -> None:
-        try:
-            call()
-        except Exception:  # at the end of the process stores and modules go away under a daemon thread
-            pass
-    return run
+    threading.Thread(target=look, name="oomscope-ranks", daemon=True).start()
+    return True

@@ -1,200 +1,127 @@
-"""What this package asks of torch, by version, in one place (torch 2.1 on; every answer may be None).
+"""What this package asks of torch, by version, in one place (torch 2.1 on).
 
-The calls below are private to torch; each names where it comes from. Nothing here initialises CUDA.
+Some calls below are private to torch; each names where it comes from. Nothing here initialises CUDA.
 """
 from __future__ import annotations
 
-import contextlib
 import gc
-import inspect
 import os
 import pickle
 import platform
 import sys
+import traceback
 import types
-from typing import Any, Callable, Iterator
+from pathlib import Path
+from typing import Any
 
-SIZES = {2**40: "TiB", 2**30: "GiB", 2**20: "MiB", 2**10: "KiB"}
-
-
-def format_bytes(count: int | None) -> str:
-    """As the program prints sizes: 1.50 GiB. None: unknown."""
-    if count is None:
-        return "unknown"
-    for unit, name in SIZES.items():
-        if abs(count) >= unit:
-            return f"{count / unit:,.2f} {name}"
-    return f"{count} B"
+# What a thread is doing, in the words of src/types/phase.h, by where its innermost such frame is.
+_PHASES = (("/torch/optim/", "step", "optimizer step"), ("/torch/optim/", "_init_group", "optimizer step"),
+           ("/torch/utils/data/", "", "data loading"), ("/torch/autograd/", "backward", "backward"),
+           ("/torch/nn/modules/module.py", "_call_impl", "forward"))
+_OOM_WORDS = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED",
+              "CUDNN_STATUS_ALLOC_FAILED")
 
 
 def torch_module() -> Any | None:
-    """torch, imported if need be; None where it is not installed or broken."""
+    """torch, imported if need be; None where it is not installed, or cannot load."""
     try:
         import torch
         return torch
-    except Exception:  # a torch that is there and cannot load must not end a script that only installs a watcher
+    except Exception:  # a broken torch must not end a script that only installs a watcher
         return None
 
 
-def when_cuda_starts(call: Callable[[], None]) -> None:
-    """Runs `call` as soon as CUDA is initialised, or now if it is (torch.cuda._lazy_call): installing a watcher must
-    not make a context, which would break jobs that fork or choose their device later."""
-    torch = torch_module()
-    if torch is not None:
-        torch.cuda._lazy_call(call)
-
-
-def cuda_is_on() -> bool:
-    """Has this process used CUDA? Never imports or initialises anything."""
-    torch = sys.modules.get("torch")
-    return bool(torch is not None and torch.cuda.is_initialized() and not torch.cuda._is_in_bad_fork())
+def cuda() -> Any | None:
+    """torch.cuda, if this process has used it. Imports and initialises nothing."""
+    module = getattr(sys.modules.get("torch"), "cuda", None)
+    return module if module is not None and module.is_initialized() and not module._is_in_bad_fork() else None
 
 
 def start_history(max_events: int, stacks: str) -> None:
     """The allocator's ring of events (torch.cuda.memory._record_memory_history). Stacks of requests only: those of
     frees cost as much again, and `why` needs them for zero_grad alone, which optimizers annotate."""
-    torch = torch_module()
-    assert torch is not None
+    memory = sys.modules["torch"].cuda.memory
     options: dict[str, Any] = {"context": "alloc", "stacks": stacks, "max_entries": max_events}
-    implementation = getattr(torch.cuda.memory, "_record_memory_history_impl", None)
-    if implementation and "global_record_annotations" in inspect.signature(implementation).parameters:
+    implementation = getattr(memory, "_record_memory_history_impl", None)
+    if implementation and "global_record_annotations" in implementation.__code__.co_varnames:
         options["global_record_annotations"] = True  # marks of every thread
-    torch.cuda.memory._record_memory_history("all", **options)
+    memory._record_memory_history("all", **options)
 
 
-def attach_observer(observer: Callable[[int, int, int, int], None]) -> None:
-    """observer(device, request, limit or total, free), in the thread whose request failed (c10's OutOfMemoryObserver).
-    It cannot be taken off again."""
-    torch = torch_module()
-    assert torch is not None
-    torch._C._cuda_attach_out_of_memory_observer(observer)
-
-
-def dump_snapshot(path: str) -> bool:
+def dump_snapshot(path: Path) -> bool:
     """torch.cuda.memory._dump_snapshot, with the cycle collector at rest: it would walk millions of new objects.
-    Returns whether the snapshot carries record_function scopes (torch 2.8 on)."""
-    torch = torch_module()
-    assert torch is not None
-    collects = gc.isenabled()
+    Returns whether the snapshot carries record_function scopes (torch 2.8 on).
+
+    Where frames are turned to text, torch looks for torch._inductor (py_symbolize in combined_traceback.cpp), and
+    looking imports it: 3.4 s on the machine of docs/gpu-tests.md. A job that has not used it has no frames of it."""
+    torch: Any = sys.modules["torch"]
+    stand_in, collects, part = types.SimpleNamespace(), gc.isenabled(), path.with_name(path.name + ".part")
     gc.disable()
+    if "torch._inductor" not in sys.modules:
+        vars(torch).setdefault("_inductor", stand_in)
     try:
-        with _inductor_stays_out(torch):
-            snapshot = torch.cuda.memory._snapshot()
-        with open(path + ".part", "wb") as file:
+        snapshot = torch.cuda.memory._snapshot()
+        with open(part, "wb") as file:
             pickle.dump(snapshot, file, protocol=4)
-        os.replace(path + ".part", path)
+        os.replace(part, path)
         return "external_annotations" in snapshot
     finally:
+        part.unlink(missing_ok=True)  # where the disk was full
+        if vars(torch).get("_inductor") is stand_in:
+            del torch._inductor
         if collects:
             gc.enable()
 
 
-@contextlib.contextmanager
-def _inductor_stays_out(torch: Any) -> Iterator[None]:
-    """Where frames are turned to text, torch looks for torch._inductor (py_symbolize in combined_traceback.cpp), and
-    looking imports it: 3.4 s on the machine of docs/gpu-tests.md. A job that has not used it has no frames of it."""
-    if "torch._inductor" in sys.modules or "_inductor" in vars(torch):
-        yield
-        return
-    nothing = types.SimpleNamespace()
-    torch._inductor = nothing
-    try:
-        yield
-    finally:
-        if vars(torch).get("_inductor") is nothing:
-            del torch._inductor
-
-
 def allocator_facts(device: int) -> dict[str, int]:
     """The counters that matter, in bytes, and the retries and failures so far."""
-    torch = torch_module()
-    assert torch is not None
-    stats = torch.cuda.memory_stats(device)
-    names = {"allocated": "allocated_bytes.all.current", "reserved": "reserved_bytes.all.current",
-             "requested": "requested_bytes.all.current", "peak_allocated": "allocated_bytes.all.peak",
-             "peak_reserved": "reserved_bytes.all.peak", "retries": "num_alloc_retries", "ooms": "num_ooms"}
-    return {name: int(stats.get(key, 0)) for name, key in names.items()}
+    stats = sys.modules["torch"].cuda.memory_stats(device)
+    facts = {key: int(stats.get(key, 0)) for key in ("num_alloc_retries", "num_ooms")}
+    for name in ("allocated", "reserved", "requested"):
+        facts[name] = int(stats.get(f"{name}_bytes.all.current", 0))
+        facts["peak_" + name] = int(stats.get(f"{name}_bytes.all.peak", 0))
+    return facts
 
 
-def versions() -> dict[str, Any]:
-    """Of everything that moves memory about."""
+def versions_and_settings() -> dict[str, Any]:
+    """Of all that moves memory about: versions, and the environment variables that steer allocator, CUDA and NCCL."""
+    versions = {"python": platform.python_version(), "system": platform.platform()}
     torch = torch_module()
-    found: dict[str, Any] = {"python": platform.python_version(), "system": platform.platform()}
     if torch is not None:
-        found.update(torch=torch.__version__, cuda=torch.version.cuda, hip=torch.version.hip)
-        if cuda_is_on():
-            found["cudnn"] = torch.backends.cudnn.version()
-    return found
-
-
-def settings() -> dict[str, str]:
-    """Environment variables that steer the allocator, CUDA and NCCL."""
-    prefixes = ("PYTORCH_", "CUDA_", "NCCL_", "TORCH_")
-    return {name: value for name, value in sorted(os.environ.items())
-            if name.startswith(prefixes) and not any(word in name for word in ("TOKEN", "KEY", "SECRET"))}
+        versions.update(torch=torch.__version__, cuda=torch.version.cuda, hip=torch.version.hip)
+    settings = {name: value for name, value in sorted(os.environ.items())
+                if name.startswith(("PYTORCH_", "CUDA_", "NCCL_", "TORCH_"))
+                and not any(word in name for word in ("TOKEN", "KEY", "SECRET"))}
+    return {"versions": versions, "settings": settings, "command": list(getattr(sys, "orig_argv", sys.argv))}
 
 
 def ranks() -> dict[str, int]:
-    """rank, local_rank and world of this process: torch.distributed's, else the launcher's environment."""
-    distributed = sys.modules.get("torch.distributed")
-    found = {"rank": _number("RANK", "SLURM_PROCID"), "local_rank": _number("LOCAL_RANK", "SLURM_LOCALID"),
-             "world": _number("WORLD_SIZE", "SLURM_NTASKS") or 1}
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        found.update(rank=distributed.get_rank(), world=distributed.get_world_size())
-    return found
-
-
-def always_call(module: Any) -> dict[str, bool]:
-    """For register_module_forward_hook: called after an error too, so that counts of modules entered stay right
-    (torch 2.1 on)."""
-    has = "always_call" in inspect.signature(module.register_module_forward_hook).parameters
-    return {"always_call": True} if has else {}
+    """rank and world of this process: torch.distributed's, else of the launcher's environment."""
+    job = sys.modules.get("torch.distributed")
+    if job is not None and job.is_available() and job.is_initialized():
+        return {"rank": job.get_rank(), "world": job.get_world_size()}
+    numbers = {name: os.environ.get(key, "") for name, key in (("rank", "RANK"), ("world", "WORLD_SIZE"))}
+    return {name: int(text) if text.isdigit() else int(name == "world") for name, text in numbers.items()}
 
 
 def in_backward() -> bool:
     """Is this thread inside an autograd pass?"""
-    torch = sys.modules.get("torch")
-    task = getattr(torch._C, "_current_graph_task_id", None) if torch is not None else None
-    return bool(task and task() != -1)
+    task = getattr(getattr(sys.modules.get("torch"), "_C", None), "_current_graph_task_id", None)
+    return task is not None and task() != -1
 
 
 def phase_of_this_thread() -> str:
-    """What the code that called us was doing, in the words of src/types/phase.h. A thread without Python frames of its
-    own is one of autograd's."""
-    places = []
-    frame = sys._getframe(1)
-    while frame is not None:
-        path = frame.f_code.co_filename.replace("\\", "/")
-        if "/oomscope/" not in path:
-            places.append((path, frame.f_code.co_name))
-        frame = frame.f_back  # type: ignore[assignment]
-    if in_backward() or not places:
+    """What the code that called us was doing."""
+    if in_backward():
         return "backward"
-    for path, function in places:
-        if "/torch/optim/" in path and function.startswith(("step", "_init_group")):
-            return "optimizer step"
-        if "/torch/utils/data/" in path:
-            return "data loading"
-        if "/torch/autograd/" in path and "backward" in function:
-            return "backward"
-        if path.endswith("/torch/nn/modules/module.py") and function.endswith("_call_impl"):
-            return "forward"
+    for frame, _ in traceback.walk_stack(None):
+        for path, function, phase in _PHASES:
+            if path in frame.f_code.co_filename and function in frame.f_code.co_name:
+                return phase
     return "unknown"
 
 
 def is_oom(error: BaseException) -> bool:
     """Out of memory in any of torch's wordings, on the card or the host."""
-    if type(error).__name__ == "OutOfMemoryError":
-        return True
-    text = str(error)
-    return isinstance(error, (RuntimeError, MemoryError)) and any(
-        words in text for words in ("out of memory", "can't allocate memory", "not enough memory",
-                                    "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED"))
-
-
-def _number(*names: str) -> int:
-    for name in names:
-        value = os.environ.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return 0
+    return type(error).__name__ == "OutOfMemoryError" or (
+        isinstance(error, (RuntimeError, MemoryError)) and any(words in str(error) for words in _OOM_WORDS))

@@ -2,6 +2,7 @@
 import os
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,23 @@ PROGRAM = os.environ.get("OOMSCOPE_PROGRAM", str(ROOT / "build/release/bin/oomsc
 os.environ["OOMSCOPE_PROGRAM"] = PROGRAM
 DEMO = ROOT / "tests/data/demo_oom.pickle.zst"
 
+# For a process of its own: a card whose allocator fails when `fail()` is called, as below; sys.argv[1] names the folder.
+FAKE_CARD = f"""
+import os, shutil, sys
+import torch
+import oomscope
+from oomscope import _install, _torch
+
+class Properties:
+    total_memory, name, uuid = 24 << 30, "a card", None
+
+torch.cuda.get_device_properties = lambda device=0: Properties
+_torch.dump_snapshot = lambda path: bool(shutil.copy({str(DEMO)!r}, path))
+_torch.allocator_facts = lambda device: {{"allocated": 5 << 30, "reserved": 6 << 30}}
+
+def fail():
+    _install.watcher.observe(0, 1 << 30, 24 << 30, 1 << 20)
+"""
 torch = pytest.importorskip("torch")
 
 
@@ -30,18 +48,26 @@ def fresh(monkeypatch):
     monkeypatch.setattr(_install, "watcher", watcher)
     progress = _marks.progress
     progress.step, progress.phase, progress._leader, progress._steps_of_others, progress.paused = 1, None, None, 0, 0
-    progress.before_optimizer.clear()
-    progress.after_step.clear()
-    progress.marks.clear()
+    progress.before_optimizer, progress.after_step = [], []
+    progress.modules, progress._is_stepping = list, False
+    progress._marks.clear()
     yield watcher
+    wait_for_verdicts()
     progress.set_phase(None)
+
+
+def wait_for_verdicts():
+    """As the interpreter does at its end."""
+    for thread in threading.enumerate():
+        if thread.name == "oomscope":
+            thread.join()
 
 
 @pytest.fixture
 def fake_card(monkeypatch, fresh):
     """A card of 24 GiB whose allocator has failed: what the package asks of torch is answered from here, and the
     snapshot is the recording of the README."""
-    from oomscope import _nvml, _torch
+    from oomscope import _install, _torch
 
     class Properties:
         total_memory = 24 << 30
@@ -52,9 +78,16 @@ def fake_card(monkeypatch, fresh):
     monkeypatch.setattr(_torch, "dump_snapshot", lambda path: bool(shutil.copy(DEMO, path)))
     monkeypatch.setattr(_torch, "allocator_facts",
                         lambda device: {"allocated": 5 << 30, "reserved": 6 << 30, "requested": 5 << 30,
-                                        "peak_allocated": 5 << 30, "peak_reserved": 6 << 30, "retries": 1, "ooms": 1})
-    monkeypatch.setattr(_nvml, "card", lambda uuid, seconds=1.0: {
-        "total": 24 << 30, "free": 1 << 30, "used": 23 << 30, "driver": "1.2",
+                                        "peak_allocated": 5 << 30, "peak_reserved": 6 << 30, "num_ooms": 1})
+    monkeypatch.setattr(_install, "card_processes", lambda device: {
         "processes": [{"pid": os.getpid(), "bytes": 7 << 30, "own": True},
                       {"pid": 4242, "bytes": 16 << 30, "own": False}]})
     return fresh
+
+
+@pytest.fixture
+def silent_card(fake_card, monkeypatch):
+    """The same, and the program is not asked."""
+    from oomscope import _install
+    monkeypatch.setattr(_install, "run_program", lambda *words, seconds: (0, "a verdict"))
+    return fake_card

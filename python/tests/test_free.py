@@ -94,6 +94,28 @@ def test_stored_traceback_is_cleared_and_named(monkeypatch):
     assert not hasattr(sys, "last_value")
 
 
+def test_many_tensors_of_one_list_each_have_their_holder():
+    model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(20)))
+    KEPT.append(list(model.parameters()))
+    result = oomscope.free("model")
+    assert len(result.remaining) == 40 and all("test_free.KEPT[0][" in each["holders"][0] for each in result.remaining)
+    KEPT.clear()
+
+
+def test_a_local_of_a_function_that_runs():
+    def outer():
+        kept = {"features": made()}
+        inner = kept["features"]
+        return fails_to_free(inner), len(kept)
+
+    def fails_to_free(tensor):
+        return oomscope.free("tensor")
+
+    result, _ = outer()
+    assert "inner, a local of outer()" in held(result)
+    assert "kept, a local of outer(): ['features']" in held(result)
+
+
 def test_list():
     tensor = made()
     KEPT.extend([1, tensor])
@@ -108,7 +130,7 @@ def test_grad():
     kept_globally.sum().backward()
     gradient = kept_globally.grad
     result = oomscope.free("gradient")
-    assert "the .grad of a Parameter" in held(result)
+    assert "test_free.kept_globally.grad" in held(result)
     kept_globally = None
 
 

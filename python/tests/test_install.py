@@ -11,7 +11,7 @@ import time
 
 import pytest
 import torch
-from conftest import ROOT
+from conftest import FAKE_CARD, ROOT, wait_for_verdicts
 
 import oomscope
 from oomscope import _install, _torch
@@ -58,7 +58,7 @@ def test_a_failure_leaves_snapshot_context_and_verdict(in_folder, fake_card, cap
     oomscope.install("kept")
     oomscope.mark("validation")
     _install.watcher.observe(0, REQUEST, LIMIT, FREE)
-    fake_card.finish()
+    wait_for_verdicts()
     (case,) = (in_folder / "kept").iterdir()
     assert sorted(path.name for path in case.iterdir()) == ["context.json", "oom.pickle", "oom.pickle.marks.json"]
     context = json.loads((case / "context.json").read_text())
@@ -68,58 +68,49 @@ def test_a_failure_leaves_snapshot_context_and_verdict(in_folder, fake_card, cap
     assert {key: context[key] for key in expected} == expected
     assert context["card"]["processes"][1] == {"pid": 4242, "bytes": 16 << 30, "own": False}
     assert context["versions"]["torch"] == torch.__version__
-    assert "Tried to allocate 1.00 GiB" in context["message"] and context["message_from"] == "observer"
+    assert "Tried to allocate 1.00 GiB" in context["message"]
+    assert "1.00 GiB is reserved by PyTorch but unallocated" in context["message"]
     printed = capfd.readouterr().err
     assert "Fragmentation: 980.47 MiB failed" in printed and f"oomscope why {case}" in printed
     marks = json.loads((case / "oom.pickle.marks.json").read_text())["marks"]
     assert {"oomscope.phase:validation"} <= {each["name"] for each in marks}
 
 
-def test_a_memory_fraction_is_a_limit(in_folder, fake_card):
-    oomscope.install("kept", verdict=False)
+def test_a_memory_fraction_is_a_limit(in_folder, silent_card):
+    oomscope.install("kept")
     _install.watcher.observe(0, REQUEST, 12 << 30, 13 << 30)
     context = json.loads(next((in_folder / "kept").glob("*/context.json")).read_text())
     assert context["limit_bytes"] == 12 << 30 and "12.00 GiB allowed" in context["message"]
 
 
-def test_at_most_three_snapshots_and_the_rest_is_counted(in_folder, fake_card):
-    oomscope.install("kept", verdict=False)
+def test_at_most_three_snapshots_and_the_rest_is_counted(in_folder, silent_card):
+    oomscope.install("kept")
     for _ in range(10):
         _install.watcher.observe(0, REQUEST, LIMIT, FREE)
     cases = sorted((in_folder / "kept").iterdir(), key=lambda path: path.stat().st_mtime)
     assert len(cases) == 3 and all((case / "oom.pickle").exists() for case in cases)
-    assert json.loads((fake_card.cases[-1] / "context.json").read_text())["ooms"] == 10
+    assert json.loads((silent_card.cases[-1][0] / "context.json").read_text())["ooms"] == 10
 
 
-def test_the_error_itself_replaces_the_built_message(in_folder, fake_card, monkeypatch):
-    oomscope.install("kept", verdict=False)
-    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
-    monkeypatch.setattr(sys, "last_value", torch.cuda.OutOfMemoryError("CUDA out of memory. As torch says it."),
-                        raising=False)
-    fake_card.finish()
-    context = json.loads((fake_card.cases[0] / "context.json").read_text())
-    assert context["message"] == "CUDA out of memory. As torch says it." and context["message_from"] == "error"
-
-
-def test_nothing_is_raised_whatever_fails(in_folder, fake_card, monkeypatch, capfd):
+def test_nothing_is_raised_whatever_fails(in_folder, silent_card, monkeypatch, capfd):
     def fails(path):
         raise MemoryError("no memory for the dump")
 
     monkeypatch.setattr(_torch, "dump_snapshot", fails)
-    oomscope.install("kept", verdict=False)
+    oomscope.install("kept")
     _install.watcher.observe(0, REQUEST, LIMIT, FREE)
     assert "no memory for the dump" in capfd.readouterr().err
     (in_folder / "a file").write_text("")
-    oomscope.install("a file/in it", verdict=False)
+    oomscope.install("a file/in it")
     _install.watcher.observe(0, REQUEST, LIMIT, FREE)
     assert "could not be recorded" in capfd.readouterr().err
 
 
-def test_threads_that_fail_together_write_once_and_are_counted(in_folder, fake_card, monkeypatch):
+def test_threads_that_fail_together_write_once_and_are_counted(in_folder, silent_card, monkeypatch):
     go_on = threading.Event()
     dump = _torch.dump_snapshot
-    monkeypatch.setattr(_torch, "dump_snapshot", lambda path: (go_on.wait(10), dump(path)))
-    oomscope.install("kept", verdict=False)
+    monkeypatch.setattr(_torch, "dump_snapshot", lambda path: go_on.wait(10) and dump(path))
+    oomscope.install("kept")
     threads = [threading.Thread(target=_install.watcher.observe, args=(0, REQUEST, LIMIT, FREE)) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -127,33 +118,75 @@ def test_threads_that_fail_together_write_once_and_are_counted(in_folder, fake_c
     go_on.set()
     threads[0].join()
     threads[1].join()
-    assert fake_card.ooms == 2 and len(fake_card.cases) == 1
+    assert silent_card.ooms == 2 and len(silent_card.cases) == 1
 
 
-def test_ctrl_c_during_a_dump_is_kept_back_and_delivered(in_folder, fake_card, monkeypatch):
+def test_ctrl_c_during_a_dump_is_kept_back_and_delivered(in_folder, silent_card, monkeypatch):
     dump = _torch.dump_snapshot
 
     def interrupted(path):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)
-        dump(path)
+        return dump(path)
 
     monkeypatch.setattr(_torch, "dump_snapshot", interrupted)
-    oomscope.install("kept", verdict=False)
+    oomscope.install("kept")
     with pytest.raises(KeyboardInterrupt):
         _install.watcher.observe(0, REQUEST, LIMIT, FREE)
-        assert (fake_card.cases[0] / "oom.pickle").exists()
+        assert (silent_card.cases[0][0] / "oom.pickle").exists()
         time.sleep(5)
-    assert (fake_card.cases[0] / "context.json").exists()
+    assert (silent_card.cases[0][0] / "context.json").exists()
 
 
-def test_a_fork_starts_with_a_fresh_account(in_folder, fake_card):
-    oomscope.install("kept", verdict=False)
+def test_a_fork_starts_with_a_fresh_account(in_folder, silent_card):
+    oomscope.install("kept")
     _install.watcher.observe(0, REQUEST, LIMIT, FREE)
     child = os.fork()
     if child == 0:
         os._exit(0 if _install.watcher.ooms == 0 and not _install.watcher.cases else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_process_says_its_verdict_before_it_ends(in_folder, method):
+    (in_folder / "job.py").write_text(FAKE_CARD + textwrap.dedent(f"""
+        import multiprocessing
+
+        def work():
+            oomscope.install("kept")
+            fail()
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+
+        if __name__ == "__main__":
+            child = multiprocessing.get_context("{method}").Process(target=work)
+            child.start()
+            child.join()
+            sys.exit(child.exitcode)
+    """))
+    code, errors = run_script("import runpy; runpy.run_path('job.py', run_name='__main__')" if method == "fork" else
+                              "import os, sys; os.execv(sys.executable, [sys.executable, 'job.py'])", in_folder)
+    assert code == 1 and "Fragmentation: 980.47 MiB failed" in errors and "OutOfMemoryError" in errors
+    assert len(list((in_folder / "kept").iterdir())) == 1
+
+
+def test_loader_workers_and_forks_go_on_beside_a_failure(in_folder, fake_card):
+    oomscope.install("kept")
+    rows = torch.utils.data.TensorDataset(torch.arange(64))
+    batches = iter(torch.utils.data.DataLoader(rows, 8, num_workers=2))
+    next(batches)
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    assert sum(len(batch[0]) for batch in batches) == 56 and len(fake_card.cases) == 1
+
+
+def test_a_folder_that_cannot_be_written_costs_the_record_alone(in_folder, silent_card, capfd):
+    oomscope.install("/proc/nothing can be made here")
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    assert "could not be recorded" in capfd.readouterr().err and not silent_card.cases
+    oomscope.install("kept in ünïcode\t and 'quotes\"")
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    wait_for_verdicts()
+    assert "a verdict" in capfd.readouterr().err and (silent_card.cases[0][0] / "oom.pickle").exists()
 
 
 def test_without_a_card_or_torch_it_does_nothing_and_the_script_goes_on(in_folder):
@@ -179,7 +212,7 @@ def test_cuda_is_not_initialised(in_folder):
     assert code == 0, errors
 
 
-@pytest.mark.parametrize("wrong", [{"stacks": "some"}, {"max_events": 0}, {"most_snapshots": 4}])
+@pytest.mark.parametrize("wrong", [{"stacks": "some"}, {"max_events": 0}])
 def test_wrong_arguments_are_said_at_once(wrong):
     with pytest.raises(ValueError):
         oomscope.install(**wrong)

@@ -25,12 +25,12 @@ def counters(monkeypatch, fresh):
 
     card = Counters()
 
-    def take(self):
+    def take():
         peak, card.peak = card.peak, card.live
         return peak, 2 * peak
 
-    monkeypatch.setattr(_profile.Meter, "take", take)
-    monkeypatch.setattr(_profile.Meter, "now", lambda self: (card.live, 2 * card.live))
+    monkeypatch.setattr(_profile, "take_peaks", take)
+    monkeypatch.setattr(_profile, "live", lambda: (card.live, 2 * card.live))
     return card
 
 
@@ -150,7 +150,37 @@ def test_modules_say_what_they_keep(fresh):
     assert rows["0"]["inputs"] == [{"shape": [512, 64], "dtype": "float32"}]
     assert rows["0"]["outputs"] == [{"shape": [512, 256], "dtype": "float32"}]
     assert rows["0"]["kept_bytes"] == 512 * 64 * 4, "the input; weights do not count"
-    assert peaks.modules[0]["name"] in ("1", "2") and "keeps" in str(peaks)
+    assert peaks.modules[0]["name"] in ("1", "2") and "1 keeps 512.00 KiB of (512, 256) float32" in str(peaks)
+    assert "Sequential" not in str(peaks), "a container keeps nothing of its own"
+
+
+def test_a_pass_without_gradients_does_not_hide_what_was_kept(fresh):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Tanh())
+    with oomscope.profile(modules=True) as peaks:
+        model(torch.ones(8, 64)).sum().backward()
+        with torch.no_grad():
+            model(torch.ones(8, 64))
+    assert {row["name"]: row["kept_bytes"] for row in peaks.modules} == {"0": 8 * 64 * 4, "1": 8 * 256 * 4, "Sequential": 0}
+
+
+def test_modules_of_a_failing_pass_stand_beside_the_snapshot(silent_card, in_folder):
+    from oomscope import _install
+    oomscope.install("kept")
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Tanh())
+    with oomscope.profile(modules=True):
+        model(torch.ones(512, 64))
+        _install.watcher.observe(0, 1 << 30, 24 << 30, 1 << 20)
+    marks = json.loads(next((in_folder / "kept").rglob("oom.pickle.marks.json")).read_text())
+    assert {row["name"] for row in marks["modules"] if row["kept_bytes"]} == {"0", "1"}
+
+
+def test_results_show_themselves(counters):
+    with oomscope.measure("generator") as section:
+        counters.reach(1 << 20)
+    assert "peak allocated  1.00 MiB" in repr(section) and "<td>1.00 MiB</td>" in section._repr_html_()
+    with oomscope.profile() as peaks:
+        train(counters, 1)
+    assert repr(peaks) == str(peaks)
 
 
 def test_modules_change_no_gradient(fresh):
@@ -198,15 +228,22 @@ def test_a_script_with_memory_baseline(in_folder):
     """
     (in_folder / "train.py").write_text(textwrap.dedent(script))
     said = []
-    for _ in range(2):
-        done = subprocess.run([sys.executable, "train.py", "--profile-memory", "2", "--memory-baseline", "nightly"],
+
+    def run():
+        return subprocess.run([sys.executable, "train.py", "--profile-memory", "2", "--memory-baseline", "nightly"],
                               capture_output=True, text=True, timeout=120,
-                              env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "OOMSCOPE_STORE": "store.sqlite"})
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "HOME": str(in_folder)})
+
+    for _ in range(2):
+        done = run()
         assert done.returncode == 0, done.stderr
         said.append(done.stderr)
     assert "peaks of 2 step(s)" in said[0] and "Saved as baseline" in said[0] and "No worse than baseline" in said[1]
-    assert {path.name for path in in_folder.iterdir()} == {"train.py", "kept", "store.sqlite"}
-    assert [path.name for path in (in_folder / "kept").iterdir()] == ["peaks.json"]
+    assert {path.name for path in in_folder.iterdir()} == {"train.py", "kept"}
+    assert {path.name for path in (in_folder / "kept").iterdir()} == {"peaks.json", "baselines.sqlite"}
+    (in_folder / "train.py").write_text(textwrap.dedent(script) + "raise RuntimeError('a failure')")
+    done = run()
+    assert done.returncode == 1 and "it is not compared with baseline nightly" in done.stderr
 
 
 @pytest.mark.parametrize("words,expected", [
@@ -225,4 +262,4 @@ def test_debug_memory_says_what_the_second_step_adds(fresh, in_folder, capfd):
     optimizer.step()
     printed = capfd.readouterr().err
     assert "the second step adds 8.00 MiB of optimizer state" in printed
-    assert "weights              4.00 MiB" in printed and "total" in printed
+    assert "weights           4.00 MiB" in printed and "total            16.00 MiB" in printed

@@ -84,13 +84,61 @@ def loader():
     forward()
 
 
-def ranks():
+def begin_ranks():
+    """Over NCCL where each rank has a card of its own, over gloo where they share one."""
     import torch.distributed as dist
-    dist.init_process_group("gloo")
-    dist.all_reduce(torch.ones(1, device="cuda"))
-    if dist.get_rank() == 1:
+    backend = "nccl" if torch.cuda.device_count() >= int(os.environ["WORLD_SIZE"]) else "gloo"
+    dist.init_process_group(backend)
+    together()
+    if dist.get_rank() == 0:
+        print(f"backend {backend}, {torch.cuda.device_count()} card(s)", file=sys.stderr)
+    return dist.get_rank()
+
+
+def together():
+    """An all_reduce that is waited for."""
+    torch.distributed.all_reduce(torch.ones(1, device="cuda"))
+    torch.cuda.synchronize()
+
+
+def ranks():
+    if begin_ranks() == 1:
         forward()
-    dist.all_reduce(torch.ones(1, device="cuda"))
+    together()
+
+
+def ranks_again():
+    """The first failure is caught, and the job goes on to a second."""
+    if begin_ranks() == 1:
+        try:
+            forward()
+        except torch.cuda.OutOfMemoryError:
+            print("caught", file=sys.stderr)
+        together()
+        forward()
+    together()
+    together()
+
+
+def ranks_together():
+    begin_ranks()
+    forward()
+
+
+def worker():
+    """A process of multiprocessing's, which ends without atexit."""
+    child = torch.multiprocessing.get_context("spawn").Process(target=start_worker, args=(sys.argv[2:],))
+    child.start()
+    child.join()
+    sys.exit(child.exitcode)
+
+
+def start_worker(folders):
+    if folders:
+        import oomscope
+        oomscope.install(*folders)
+    limited()
+    forward()
 
 
 def interrupt():
@@ -154,8 +202,9 @@ def million():
 if __name__ == "__main__":
     if installs:
         import oomscope
-        oomscope.install(sys.argv[2], verdict=sys.argv[1] != "million")
+        oomscope.install(sys.argv[2])
     if "LOCAL_RANK" in os.environ:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    limited()
+    if sys.argv[1] != "worker":
+        limited()
     globals()[sys.argv[1]]()

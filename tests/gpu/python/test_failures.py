@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from oomscope._program import size
+
 pytestmark = pytest.mark.gpu
 SCENARIOS = Path(__file__).with_name("scenarios.py")
 
@@ -55,7 +57,7 @@ def test_out_of_memory_in(name, phase, tmp_path):
     assert context["dump_seconds"] <= 5
     assert "oomscope: out of memory" in watched.err and "oomscope why" in watched.err
     if name != "thread":
-        assert context["message_from"] == "error" and "Tried to allocate" in context["message"]
+        assert f"Tried to allocate {size(context['request_bytes'])}" in context["message"]
     own = [each for each in (context["card"] or {"processes": []})["processes"] if each["own"]]
     print(f"\n{name}: phase {context['phase']}, step {context['step']}, dump {context['dump_seconds']} s, "
           f"limit {context['limit_bytes']}, own on card {own}")
@@ -65,21 +67,48 @@ def test_out_of_memory_in(name, phase, tmp_path):
             assert not os.path.exists(f"/proc/{pid}") or "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
 
 
-def test_one_rank_of_two_fails_while_the_other_waits(tmp_path):
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    alone = Ended(*torchrun, SCENARIOS, "ranks")
+def run_ranks(name, *folder):
     began = time.time()
-    watched = Ended(*torchrun, SCENARIOS, "ranks", tmp_path / "kept")
-    print(f"\nranks: watched job took {time.time() - began:.1f} s")
+    ended = Ended("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", SCENARIOS, name, *folder)
+    print(f"\n{name}: {time.time() - began:.1f} s, exit code {ended.code}; "
+          + next((line for _, line in ended.lines if line.startswith("backend")), "no backend"))
+    return ended
+
+
+def show(ended, lines):
+    print("  " + "\n  ".join(ended.err[ended.err.index("oomscope: out of memory"):].split("\n")[:lines]))
+
+
+def test_one_rank_of_two_ranks_fails_while_the_other_waits(tmp_path):
+    alone, watched = run_ranks("ranks"), run_ranks("ranks", tmp_path / "kept")
     assert watched.code == alone.code != 0
     (context,) = contexts(tmp_path)
     assert context["rank"] == 1 and context["world"] == 2
     seconds = watched.second_of("all of it: oomscope why") - context["time"]
     print(f"ranks: verdict {seconds:.1f} s after the failure")
-    print("  " + "\n  ".join(watched.err[watched.err.index("oomscope: out of memory"):].split("\n")[:12]))
+    show(watched, 12)
     assert seconds <= 10
     assert watched.err.count("oomscope: out of memory") == 1
     assert "rank 0: not failed" in watched.err and "rank 1: out of memory" in watched.err
+
+
+def test_a_second_failure_of_ranks_has_a_verdict_of_all_too(tmp_path):
+    alone, watched = run_ranks("ranks_again"), run_ranks("ranks_again", tmp_path / "kept")
+    assert watched.code == alone.code != 0 and len(contexts(tmp_path)) == 2
+    assert watched.err.count("rank 0: not failed") == watched.err.count("oomscope: out of memory") == 2
+
+
+def test_ranks_that_fail_together_have_one_verdict(tmp_path):
+    alone, watched = run_ranks("ranks_together"), run_ranks("ranks_together", tmp_path / "kept")
+    show(watched, 5)
+    assert watched.code == alone.code != 0 and watched.err.count("oomscope: out of memory") == 1
+    assert "rank 0: out of memory" in watched.err and "rank 1: out of memory" in watched.err
+
+
+def test_a_worker_process_says_its_verdict_too(tmp_path):
+    alone, watched = alone_and_watched("worker", tmp_path / "kept")
+    assert watched.code == alone.code == 1 and "oomscope: out of memory" in watched.err, watched.err
+    assert len(contexts(tmp_path)) == 1
 
 
 def test_ctrl_c_ends_the_job_as_ever(tmp_path):
