@@ -10,9 +10,9 @@ In README.md, README.zh-CN.md, CONTRIBUTING.md and docs/**/*.md:
 - [text](target) leads to a file.
 - A caveat's code in our sources has its sentence "caveat.CODE" in src/words/.
 - "see Note [Title]" in a source or a document has its "Note [Title]".
-- A block that opens with ```console and whose first line starts with `$ oomscope` is run, from the root, and must print
-  (on stdout) what stands below. A line that is just … stands for any number of lines. --update writes the real output
-  into the block. Without --program the blocks are not run. $OOMSCOPE_DATA in a command is the folder of larger
+- A block that opens with ```console and whose first line starts with `$ oomscope` or `$ python3 examples/` is run, from
+  the root, and must print (on stdout) what stands below. A line that is just … stands for any number of lines. --update
+  writes the real output into the block. Without --program the blocks are not run. $OOMSCOPE_DATA in a command is the folder of larger
   recordings (default ../shared/data): without it the block is skipped, which is said.
 - `why --explain` and the pages agree, in English (docs/) and Chinese (docs/zh/): a page a cause in causes/, which names
   the cause's remedies with their texts (--update writes these) and links its claims; a section a claim in claims.md,
@@ -41,6 +41,7 @@ REMEDY = re.compile(r"^- \*\*`([\w-]+)`\*\*: .*$", re.M)
 CAVEAT = re.compile(r'(?:\.code = |Caveat{|note(?:_count)?\(snapshot, |add\(warnings, )"([\w-]+)"(?=,\s*\.values|,\s*{|\);|, \w)')
 ANY_LINES = "…"
 DATA = "$OOMSCOPE_DATA"
+RUN = ("$ oomscope", "$ python3 examples/")
 NO_COMMAND = ("\nNo command shows it: ", "\n没有命令可以演示：")
 LANGUAGES = {"en": ("", "{text}. Cost: {cost}."), "zh": ("zh/", "{text}。代价：{cost}。")}
 
@@ -153,7 +154,7 @@ def check_blocks(page, root, program, update):
             continue
         end = next((i for i in range(at, len(lines)) if lines[i].strip() == match.group(2)), len(lines))
         block = lines[at:end]
-        if match.group(3) == "console" and block and block[0].startswith("$ oomscope"):
+        if match.group(3) == "console" and block and block[0].startswith(RUN):
             block, found = check_block(block, f"{page.relative_to(root)}:{at + 1}", root, program)
             complaints += found
         out += block + lines[end:end + 1]
@@ -173,7 +174,7 @@ def check_block(block, where, root, program):
         actual = expected
         if command.startswith("oomscope") and DATA in command and not data_folder(root).is_dir():
             print(f"{where}: SKIPPED, no folder {data_folder(root)} (set OOMSCOPE_DATA): `{command}`")
-        elif command.startswith("oomscope"):
+        elif block[at].startswith(RUN):
             actual = run(command, program, root)
             if not same(expected, actual):
                 difference = "\n".join(difflib.unified_diff(expected, actual, "document", "program", lineterm=""))

@@ -30,6 +30,8 @@ bool at_least(int64_t part, int64_t whole, int64_t percent) { return part >= who
 // ---- the GPU's kinds, by the figures ------------------------------------------------------------------------------
 
 KindDecision decide_by_figures(const CardFigures& card) {
+  if (card.has(Contradiction::impossible_request))
+    return {Kind::not_memory, {Kind::gpu_oom, Kind::gpu_oom_capacity}, Confidence::medium};
   const int64_t tried = card.tried.value_or(0);
   if (card.limit && card.reserved && (!card.total || *card.limit < *card.total) &&
       *card.reserved + tried > *card.limit) {
@@ -329,20 +331,20 @@ void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
   constexpr size_t kFewest = 4;
   constexpr size_t kFewestFailures = 3;  // the same failure over and over tells more than figures of any moment
   for (const TextEvidence& log : logs) {
-    std::vector<double> values;
+    std::vector<GrowthPoint> points;
     bool falls = false;
     bool only_failures = true;
     for (const TextMessage& message : log.messages) {
       const std::optional<double>& bytes = message.figures[Figure::allocated];
       const bool is_peak = message.family == Family::note && !message.what.empty();  // which cannot fall
       if (!whole_bytes(bytes) || is_peak || (facts.failure != nullptr && message.rank != facts.failure->rank)) continue;
-      falls |= !values.empty() && *bytes < values.back();
+      falls |= !points.empty() && *bytes < points.back().allocated_bytes;
       only_failures &= is_failure(message);
-      if (values.empty() || *bytes > values.back()) values.push_back(*bytes);
+      if (points.empty() || *bytes > points.back().allocated_bytes) points.push_back({*bytes, &message});
     }
-    if (falls || values.size() < (only_failures ? kFewestFailures : kFewest) || values.back() < values.front() * 1.1)
-      continue;
-    facts.allocated_over_time = std::move(values);
+    if (falls || points.size() < (only_failures ? kFewestFailures : kFewest)) continue;
+    if (points.back().allocated_bytes < points.front().allocated_bytes * 1.1) continue;
+    facts.growth = std::move(points);
     return;
   }
 }
@@ -384,6 +386,7 @@ void fill_caveats(TextFacts& facts) {
   const auto text = [](const std::optional<int64_t>& bytes) { return bytes ? format_bytes(*bytes) : std::string("?"); };
   for (Contradiction each : card.contradictions) {
     switch (each) {
+      case Contradiction::impossible_request: break;  // the finding itself says so
       case Contradiction::impossible_value: add_caveat(facts, "text-impossible-value"); break;
       case Contradiction::own_is_zero:
         add_caveat(facts, "text-own-is-zero", {{"allocated", text(card.allocated)}});
@@ -474,7 +477,7 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
   find_victim(logs, facts);
   find_ranks(logs, facts);
   find_growth(logs, facts);
-  if (!facts.allocated_over_time.empty() && facts.kind != Kind::no_failure) facts.also.push_back(Kind::leak_suspected);
+  if (!facts.growth.empty() && facts.kind != Kind::no_failure) facts.also.push_back(Kind::leak_suspected);
   fill_caveats(facts);
   return facts;
 }

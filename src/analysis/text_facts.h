@@ -28,6 +28,12 @@ struct RankFailure {
   Kind kind = Kind::gpu_oom;
 };
 
+// A figure of memory in use, of a message or of what the program prints itself.
+struct GrowthPoint {
+  double allocated_bytes = 0;
+  const TextMessage* message = nullptr;
+};
+
 struct TextFacts {
   std::vector<const TextEvidence*> logs;
   const TextMessage* failure = nullptr;  // null: nothing failed
@@ -45,10 +51,10 @@ struct TextFacts {
   Surroundings around;
   std::vector<RankFailure> ranks;  // in the order of their failures, as far as that is known
   bool order_is_known = false;
-  std::vector<double> allocated_over_time;  // of messages and of printed figures, where they rise
-  const TextMessage* victim = nullptr;      // the kernel's line that names the process it ended, or null
-  std::string cgroup;                       // whose limit it was, as the kernel names it
-  int64_t failures = 0;                     // messages of the failure's family
+  std::vector<GrowthPoint> growth;      // where they rise
+  const TextMessage* victim = nullptr;  // the kernel's line that names the process it ended, or null
+  std::string cgroup;                   // whose limit it was, as the kernel names it
+  int64_t failures = 0;                 // messages of the failure's family
   Caveats caveats;
 };
 

@@ -1,8 +1,9 @@
 #include "cli/output.h"
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
+
+#include "base/system_error.h"
 
 namespace oomscope {
 
@@ -27,8 +28,7 @@ Result<Done> Output::finish() {
   progress_->clear();
   if (json_) write(render_json(document_));
   if (!has_failed_) return Done{};
-  return Error{
-      .code = "output-not-written", .what = std::strerror(errno), .where = "error.standard-output", .hint = ""};
+  return Error{.code = "output-not-written", .what = system_error(errno), .where = "error.standard-output", .hint = ""};
 }
 
 }  // namespace oomscope

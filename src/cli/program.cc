@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
+#include "base/system_error.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/error_text.h"
@@ -53,7 +53,7 @@ int print_text(const std::string& text, Language language) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (written) return 0;
   return fail(
-      {.code = "output-not-written", .what = std::strerror(errno), .where = "error.standard-output", .hint = ""},
+      {.code = "output-not-written", .what = system_error(errno), .where = "error.standard-output", .hint = ""},
       {.json = false, .language = language}, kFailed);
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "analysis/rules/ranking.h"
+#include "analysis/same_failure.h"
+#include "base/bytes_text.h"
 #include "cli/load_snapshot.h"
 #include "cli/why_ranks.h"
 #include "report/text_document.h"
@@ -71,7 +73,7 @@ class Combined {
 
   Result<SnapshotVerdict> explain_one(const std::string& path, const Snapshot& snapshot) {
     if (!any_request_failed(snapshot)) show_log_that_decides();
-    OOM_TRY(const Kind kind, explain_with_log_(path, snapshot, arguments_, facts_, output_));
+    OOM_TRY(const Kind kind, explain_beside_log(path, snapshot, arguments_, output_));
     return SnapshotVerdict{.kind = kind, .rank = read_rank_name(path).rank};
   }
 
@@ -80,8 +82,18 @@ class Combined {
     OOM_TRY(const Snapshot snapshot, load_snapshot(path));
     const std::optional<int64_t> rank = read_rank_name(path).rank;
     const std::optional<int64_t> failed = rank_of_failure(facts_);
+    if (!rank || !failed || rank == failed) return explain_beside_log(path, snapshot, of_rank, output);
     TextFacts none;
-    return explain_with_log_(path, snapshot, of_rank, rank && failed && rank != failed ? none : facts_, output);
+    return explain_with_log_(path, snapshot, of_rank, none, output);
+  }
+
+  // The message's figures hold for the recording of its own failure alone.
+  Result<Kind> explain_beside_log(const std::string& path, const Snapshot& snapshot, const WhyArguments& arguments,
+                                  Output& output) {
+    const bool is_same = !any_request_failed(snapshot) || may_be_same_failure(facts_, snapshot);
+    (is_same ? has_same_failure_ : has_other_failure_) = true;
+    TextFacts none;
+    return explain_with_log_(path, snapshot, arguments, is_same ? facts_ : none, output);
   }
 
   // Where nothing failed in the snapshots the log is the answer, and stands first.
@@ -100,8 +112,17 @@ class Combined {
   void conclude(const SnapshotVerdict& verdict) {
     const Kind kind = verdict.kind.value_or(Kind::no_failure);
     const bool log_decides = log_outweighs_snapshot(facts_, kind);
-    const bool differs = !log_agrees_with_snapshot(facts_, kind) && !log_decides;
-    if (differs) {
+    const bool kinds_differ = !log_agrees_with_snapshot(facts_, kind) && !log_decides;
+    const bool figures_differ = !kinds_differ && has_other_failure_ && !has_same_failure_;
+    const bool differs = kinds_differ || figures_differ;
+    if (figures_differ) {
+      const CardFigures& card = facts_.card;
+      facts_.caveats.push_back(Caveat{
+          "text-and-snapshot-figures-differ",
+          {{"tried", format_bytes(card.tried.value_or(0))}, {"free", card.free ? format_bytes(*card.free) : "?"}},
+          CaveatSource::model});
+    }
+    if (kinds_differ) {
       facts_.caveats.push_back(
           Caveat{"text-and-snapshot-differ",
                  {{"log", std::string(name_of(facts_.kind))}, {"snapshot", std::string(name_of(kind))}},
@@ -126,7 +147,7 @@ class Combined {
       payload["kind"] = log["kind"];
       payload["confidence"] = log["confidence"];
       payload["sentence"] = log["sentence"];
-    } else if (differs) {
+    } else if (differs && log["kind"] != payload["kind"]) {
       payload["also"].push_back(log["kind"]);
     }
     const bool keeps_phase = is_settled && payload.contains("phase") && !payload["phase"].is_null();
@@ -146,6 +167,8 @@ class Combined {
   Output& output_;
   std::vector<Finding> findings_;  // of the log, where it does not tell of the snapshot's failure
   bool log_is_shown_ = false;
+  bool has_same_failure_ = false;  // in a snapshot, as far as its figures tell
+  bool has_other_failure_ = false;
 };
 
 }  // namespace

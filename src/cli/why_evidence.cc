@@ -66,7 +66,7 @@ std::vector<std::string> logs_of_folder(const std::string& folder) {
 
 Result<Done> take_piped(Language language, GivenEvidence& given) {
   if (isatty(STDIN_FILENO) == 1) std::fputs((say("progress.paste", language) + "\n").c_str(), stderr);
-  Result<EvidenceFile> file = read_evidence_file("/dev/stdin", "standard input");
+  Result<EvidenceFile> file = read_evidence_file("/dev/stdin", std::string(kStandardInputName));
   if (!file) return at_its_name(std::move(file.error()), "-");
   if (TextEvidence* text = std::get_if<TextEvidence>(&*file)) {
     given.logs.push_back(std::move(*text));
@@ -110,7 +110,7 @@ Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words, Langu
   if (std::count(words.begin(), words.end(), "-") > 1) return standard_input_error("error.read-once");
   for (const std::string& word : words) {
     if (is_typed_message(word)) {
-      given.logs.push_back(read_text(word, "argument"));
+      given.logs.push_back(read_text(word, std::string(kArgumentName)));
     } else if (word == "-") {
       OOM_TRY([[maybe_unused]] const Done done, take_piped(language, given));
     } else if (is_folder(word)) {

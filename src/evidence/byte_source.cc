@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/system_error.h"
+
 namespace oomscope {
 namespace {
 
@@ -25,7 +27,7 @@ class FileSource final : public ByteSource {
     do {
       got = ::read(descriptor_, out.data(), out.size());
     } while (got < 0 && errno == EINTR);
-    if (got < 0) return Error{"file-unreadable", "error.reading-failed", path_, "", {{"reason", std::strerror(errno)}}};
+    if (got < 0) return Error{"file-unreadable", "error.reading-failed", path_, "", {{"reason", system_error(errno)}}};
     return static_cast<size_t>(got);
   }
   [[nodiscard]] int64_t size_hint_bytes() const override { return size_bytes_; }
@@ -83,7 +85,7 @@ Result<std::unique_ptr<ByteSource>> open_file_source(const std::string& path) {
     if (reason == ENOENT || reason == ENOTDIR) {
       return Error{"file-not-found", "error.file-not-found", path, "error.file-not-found.hint"};
     }
-    return Error{"file-unreadable", "error.cannot-open", path, "", {{"reason", std::strerror(reason)}}};
+    return Error{"file-unreadable", "error.cannot-open", path, "", {{"reason", system_error(reason)}}};
   }
   struct stat status {};
   bool is_directory = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);

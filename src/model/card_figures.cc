@@ -38,6 +38,7 @@ void find_contradictions(const TextMessage& message, CardFigures& card) {
   };
   add(std::any_of(message.figures.values.begin(), message.figures.values.end(), is_impossible),
       Contradiction::impossible_value);
+  add(is_impossible(message.figures[Figure::tried]), Contradiction::impossible_request);
   const std::optional<double>& own = message.figures[Figure::process_total];
   add(own && *own == 0 && card.allocated.value_or(0) > 0, Contradiction::own_is_zero);
   // A page of the driver beside a small request is no contradiction: it hands out 2 MiB at least.

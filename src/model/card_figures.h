@@ -20,6 +20,7 @@ enum class Contradiction : uint8_t {
   reserved_below_allocated,
   allocated_above_total,  // the driver spilled into host memory, or figures of two moments
   request_above_total,    // no setting can help
+  impossible_request,     // negative, or more than any machine has: a wrong size
   fraction_omitted,       // much is free and torch 2.1 to 2.5 do not print a memory fraction
 };
 

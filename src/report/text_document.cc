@@ -24,7 +24,7 @@ std::string shortened(const std::string& excerpt) {
 
 std::string who_text(const TextFacts& facts, const RankFailure& failure, Language language) {
   if (failure.rank) return say(Phrase{.key = "text.rank"}.with("rank", std::to_string(*failure.rank)), language);
-  return facts.logs[failure.log]->name;
+  return say(facts.logs[failure.log]->name, language);
 }
 
 // Who was ended, how much it held and which limit it was, as far as the lines of the host tell.
@@ -192,7 +192,7 @@ void add_place(const TextFacts& facts, Language language, std::vector<Section>& 
     sections.push_back(Section{.body = Sentence{.text = say(phrase, language), .style = Style::dim}, .joined = true});
   };
   dim(Phrase{.key = "text.place"}
-          .with("file", facts.logs[facts.failure_log]->name)
+          .with("file", say(facts.logs[facts.failure_log]->name, language))
           .with("line", format_count(failure.line))
           .with("text", shortened(failure.excerpt)));
   const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
@@ -278,7 +278,7 @@ Json messages_json(const TextFacts& facts) {
   for (size_t log = 0; log < facts.logs.size(); ++log) {
     for (const TextMessage& message : facts.logs[log]->messages) {
       if (list.size() >= kMost) return list;
-      list.push_back({{"file", facts.logs[log]->name},
+      list.push_back({{"file", say(facts.logs[log]->name, Language::english)},
                       {"line", message.line},
                       {"template", std::string(message.id)},
                       {"kind", std::string(name_of(message.kind))},
@@ -293,7 +293,7 @@ Json ranks_json(const TextFacts& facts) {
   Json list = Json::array();
   for (const RankFailure& each : facts.ranks) {
     list.push_back({{"rank", each.rank ? Json(*each.rank) : Json(nullptr)},
-                    {"file", facts.logs[each.log]->name},
+                    {"file", say(facts.logs[each.log]->name, Language::english)},
                     {"line", each.message->line},
                     {"kind", std::string(name_of(each.kind))}});
   }
@@ -336,7 +336,7 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
 
 Json text_payload(const TextFacts& facts, std::span<const Finding> findings) {
   Json payload = {{"schema", "oomscope.why-log/1"}, {"files", Json::array()}};
-  for (const TextEvidence* log : facts.logs) payload["files"].push_back(log->name);
+  for (const TextEvidence* log : facts.logs) payload["files"].push_back(say(log->name, Language::english));
   payload["kind"] = std::string(name_of(facts.kind));
   payload["also"] = kinds_json(facts.also);
   payload["confidence"] = std::string(name_of(facts.confidence));

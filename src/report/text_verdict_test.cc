@@ -347,7 +347,42 @@ TEST(Growth, ThreeFailuresWithMoreEachTime) {
   std::string log;
   for (const char* allocated : {"8.00 GiB", "10.00 GiB", "13.00 GiB"})
     log += oom("2.00 GiB", "16.00 GiB", allocated, "30.00 MiB", "14.50 GiB");
-  EXPECT_EQ(facts_of({log})->facts.allocated_over_time.size(), 3U);
+  EXPECT_EQ(facts_of({log})->facts.growth.size(), 3U);
+}
+
+TEST(Growth, SaysInWhichPhaseEachFailureWas) {
+  const auto failed_in = [](const char* code, const char* allocated) {
+    return "Traceback (most recent call last):\n  File \"a.py\", line 3, in main\n    " + std::string(code) + "\n" +
+           oom("2.00 GiB", "16.00 GiB", allocated, "30.00 MiB", "14.50 GiB");
+  };
+  const std::string same = failed_in("loss.backward()", "8.00 GiB") + failed_in("loss.backward()", "10.00 GiB") +
+                           failed_in("loss.backward()", "13.00 GiB");
+  const std::string other = failed_in("model.cuda()", "8.00 GiB") + failed_in("loss.backward()", "10.00 GiB") +
+                            failed_in("loss.backward()", "13.00 GiB");
+  const auto growth = [](const std::string& log) {
+    std::vector<Finding> findings = findings_of({{"a.log", log}});
+    const auto found = std::find_if(findings.begin(), findings.end(),
+                                    [](const Finding& finding) { return finding.id == "memory-grows"; });
+    return found == findings.end() ? Finding{} : *found;
+  };
+  EXPECT_EQ(growth(same).instant.phase, Phase::backward);
+  EXPECT_EQ(growth(other).instant.phase, Phase::unknown);
+  EXPECT_EQ(growth(other).evidence.back().text.key, "log.growth-point-in");
+}
+
+TEST(Figures, AnImpossibleRequestIsNoLackOfMemory) {
+  for (const char* tried : {"17179869184.00 GiB", "-2.00 GiB"}) {
+    EXPECT_EQ(kind_of(oom(tried, "16.00 GiB", "8.00 GiB", "4.00 GiB", "8.50 GiB")), Kind::not_memory) << tried;
+    EXPECT_EQ(kind_of("CUDA out of memory. Tried to allocate " + std::string(tried)), Kind::not_memory) << tried;
+  }
+}
+
+TEST(Figures, WhatIsMissingIsNotClaimed) {
+  const auto claim = [](const std::string& log) { return findings_of({{"a.log", log}}).front().claim.key; };
+  EXPECT_EQ(claim("CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 16.00 GiB total capacity; 9.00 GiB alre"),
+            "log.no-figures-allocator.claim");
+  EXPECT_EQ(claim(oom("2.00 GiB", "16.00 GiB", "9.00 GiB", "17179869184.00 GiB", "9.50 GiB")),
+            "log.figures-impossible.claim");
 }
 
 TEST(PhaseByProgress, TheSecondStep) {

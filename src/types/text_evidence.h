@@ -159,8 +159,12 @@ struct Surroundings {
   bool expandable_segments = false;
 };
 
+// Names of logs that are no files: keys of src/words.
+inline constexpr std::string_view kStandardInputName = "text.standard-input";
+inline constexpr std::string_view kArgumentName = "text.argument";
+
 struct TextEvidence {
-  std::string name;         // of the file, for people
+  std::string name;         // of the file, or one of the keys above
   std::optional<int> rank;  // as its path tells, rank0/train.log, and the node
   std::optional<int> node;
   std::vector<TextMessage> messages;

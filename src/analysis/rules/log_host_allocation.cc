@@ -25,17 +25,20 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   if (!failed_as(facts, Kind::host_alloc_failed)) return {};
   const TextFacts& text = *facts.text;
   const std::string_view id = text.failure->id;
-  const bool is_pinned = text.failure->family == Family::bare_gpu || id == "pinned.host" || id == "thc.host";
+  const bool is_pinned =
+      text.failure->family == Family::bare_gpu || id == "pinned.host" || id == "thc.host" || id == "ggml.pinned";
   if (is_pinned != of_pinned) return {};
   if (id == "mmap.count") {
     Finding finding = log_finding(text, "map-count", {size_value("tried", text.card.tried)});
     add_changes(text, {"raise-map-count", "fewer-workers", "check-data", "sharing-strategy"}, finding);
     return {finding};
   }
+  const bool is_impossible = text.card.has(Contradiction::impossible_request);
   const bool is_fork = id == "errno.12" && starts_a_process(*text.failure);
   Finding finding = log_finding(text,
                                 is_pinned         ? "pinned-memory"
                                 : is_fork         ? "host-fork"
+                                : is_impossible   ? "host-impossible"
                                 : text.card.tried ? "host-allocation"
                                                   : "host-allocation-bare",
                                 {size_value("tried", text.card.tried)});
@@ -44,6 +47,7 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   constexpr int64_t kOneHugeTensor = int64_t{8} << 30;
   if (text.card.tried.value_or(0) >= kOneHugeTensor)
     add_changes(text, {"smaller-input", "process-in-chunks", "more-host-memory"}, finding);
+  if (is_impossible) add_changes(text, {"check-data", "smaller-input"}, finding);
   add_changes(text, {"smaller-batch", "more-host-memory", "fewer-workers", "memory-mapped-data"}, finding);
   add_listed_host(text, finding);
   return {finding};

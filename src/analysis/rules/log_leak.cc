@@ -1,19 +1,57 @@
 // Allocated memory rises from message to message.
+#include <set>
+
 #include "analysis/rules/log_rules.h"
+#include "base/bytes_text.h"
 
 namespace oomscope {
+namespace {
+
+// The phase that all the failures share, else none. A figure that the program prints has no phase.
+Phase phase_of_growth(const std::vector<GrowthPoint>& points) {
+  std::set<Phase> phases;
+  for (const GrowthPoint& point : points) {
+    if (point.message->strength > 0) phases.insert(phase_of(*point.message).phase);
+  }
+  return phases.size() == 1 ? *phases.begin() : Phase::unknown;
+}
+
+void add_point(const GrowthPoint& point, Finding& finding) {
+  const Phase phase = phase_of(*point.message).phase;
+  const auto bytes = static_cast<int64_t>(point.allocated_bytes);
+  Phrase text = Phrase{.key = phase == Phase::unknown ? "log.growth-point" : "log.growth-point-in"}
+                    .with("line", format_count(point.message->line))
+                    .with("allocated", format_bytes(bytes));
+  if (phase != Phase::unknown)
+    text = std::move(text).with("phase", Phrase{.key = "instant." + std::string(name_of(phase))});
+  finding.evidence.push_back(FindingEvidence{
+      .text = std::move(text), .event = std::nullopt, .site = {}, .bytes = bytes, .log_line = point.message->line});
+}
+
+// The first ones and the last.
+void add_points(const std::vector<GrowthPoint>& points, Finding& finding) {
+  constexpr size_t kFirst = 3;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (i < kFirst || i + 1 == points.size()) add_point(points[i], finding);
+  }
+}
+
+}  // namespace
 
 std::vector<Finding> find_log_leak(const CaseFacts& facts) {
-  if (facts.text == nullptr || facts.text->allocated_over_time.empty()) return {};
+  if (facts.text == nullptr || facts.text->growth.empty()) return {};
   const TextFacts& text = *facts.text;
-  Finding finding =
-      log_finding(text, "memory-grows",
-                  {size_value("first", static_cast<int64_t>(text.allocated_over_time.front())),
-                   size_value("last", static_cast<int64_t>(text.allocated_over_time.back())),
-                   {.name = "count", .text = std::to_string(text.allocated_over_time.size()), .phrases = {}}});
+  const auto first = static_cast<int64_t>(text.growth.front().allocated_bytes);
+  const auto last = static_cast<int64_t>(text.growth.back().allocated_bytes);
+  Finding finding = log_finding(text, "memory-grows",
+                                {size_value("first", first),
+                                 size_value("last", last),
+                                 {.name = "count", .text = std::to_string(text.growth.size()), .phrases = {}}});
   constexpr size_t kTelling = 4;
-  finding.confidence = text.allocated_over_time.size() < kTelling ? Confidence::low : Confidence::medium;
-  finding.bytes = static_cast<int64_t>(text.allocated_over_time.back() - text.allocated_over_time.front());
+  finding.confidence = text.growth.size() < kTelling ? Confidence::low : Confidence::medium;
+  finding.bytes = last - first;
+  finding.instant.phase = phase_of_growth(text.growth);
+  add_points(text.growth, finding);
   add_changes(text, {"loss-item", "detach", "delete-references"}, finding);
   return {finding};
 }

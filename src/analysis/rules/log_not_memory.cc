@@ -11,7 +11,9 @@ std::vector<Finding> find_log_not_memory(const CaseFacts& facts) {
   const bool is_index = id == "gpu.assertion" || id == "gpu.assert-triggered" || id == "index.range";
   std::string key = "not-memory-device";
   if (is_index) key = "not-memory-index";
+  const bool is_impossible = text.card.has(Contradiction::impossible_request);
   if (id == "cuda.oom-huge") key = "not-memory-huge";
+  if (is_impossible) key = "not-memory-impossible";
   if (id == "triton.shared") key = "not-memory-triton";
   if (text.failure->family == Family::collective) key = "not-memory-collective";
   if (text.failure->family == Family::disk) key = "not-memory-disk";
@@ -21,7 +23,8 @@ std::vector<Finding> find_log_not_memory(const CaseFacts& facts) {
   Finding finding = log_finding(text, key, {what});
   finding.id = "not-memory";
   if (text.failure->family == Family::disk) add_changes(text, {"check-disk", "sharded-saving"}, finding);
-  if (is_index || id == "cuda.oom-huge") add_changes(text, {"check-indices", "check-launch", "check-data"}, finding);
+  if (is_index || is_impossible || id == "cuda.oom-huge")
+    add_changes(text, {"check-indices", "check-launch", "check-data"}, finding);
   if (key == "not-memory-device") add_changes(text, {"check-launch", "match-versions", "check-indices"}, finding);
   if (text.failure->family == Family::program) add_changes(text, {"match-versions", "check-data"}, finding);
   if (key == "not-memory-crash") add_changes(text, {"check-data", "match-versions"}, finding);

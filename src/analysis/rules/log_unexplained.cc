@@ -7,16 +7,19 @@ std::vector<Finding> find_log_unexplained(const CaseFacts& facts) {
   if (!failed_as(facts, Kind::gpu_oom) || is_oversized_request(*facts.text)) return {};
   const TextFacts& text = *facts.text;
   if (text.card.limit && text.confidence == Confidence::high) return {};  // log_limit
-  const bool is_bare = !text.card.total;
+  const CardFigures& card = text.card;
+  const bool is_bare = !card.total || !card.free || !card.unused || !card.tried;
+  const bool is_impossible = is_bare && card.has(Contradiction::impossible_value);
   const std::string_view id = text.failure->id;
   const bool by_allocator = is_bare && (id == "cuda.oom-cut" || id == "cuda.oom-type" || id == "cuda.async-cut" ||
                                         text.failure->family == Family::allocator);
   const bool contradicts = text.card.has(Contradiction::free_covers_request) && text.confidence == Confidence::low;
   Finding finding = log_finding(text,
-                                by_allocator  ? "no-figures-allocator"
-                                : is_bare     ? "no-figures"
-                                : contradicts ? (text.card.limit ? "free-within-limit" : "free-but-refused")
-                                              : "nearly-full",
+                                is_impossible  ? "figures-impossible"
+                                : by_allocator ? "no-figures-allocator"
+                                : is_bare      ? "no-figures"
+                                : contradicts  ? (text.card.limit ? "free-within-limit" : "free-but-refused")
+                                               : "nearly-full",
                                 {size_value("tried", text.card.tried), size_value("unused", text.card.unused),
                                  size_value("free", text.card.free), size_value("limit", text.card.limit)});
   finding.id = "gpu-out-of-memory";

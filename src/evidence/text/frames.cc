@@ -49,6 +49,24 @@ bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
   return true;
 }
 
+// A frame of Python names its function; where it does not, the line was wrapped before it. Says how many lines it took.
+size_t take_frame_of_lines(std::span<const CleanLine> lines, std::vector<TextFrame>& frames) {
+  constexpr size_t kMostLines = 3;
+  constexpr std::string_view kNamesFunction = ", in ";
+  const std::string_view first = trimmed(lines.front().text);
+  const bool is_whole = !first.starts_with("File \"") || first.find(kNamesFunction) != std::string_view::npos;
+  for (size_t count = 2; !is_whole && count <= std::min(lines.size(), kMostLines); ++count) {
+    for (std::string_view between : {"", " "}) {
+      std::string joined = lines.front().text;
+      for (const CleanLine& line : lines.subspan(1, count - 1)) joined += std::string(between) + line.text;
+      const bool is_frame = joined.find(kNamesFunction) != std::string::npos && take_frame(trimmed(joined), frames);
+      if (is_frame && !frames.back().function.empty()) return count;
+      if (is_frame) frames.pop_back();
+    }
+  }
+  return take_frame(first, frames) ? 1 : 0;
+}
+
 // The line after a frame is its code, unless it is another frame; IPython marks it with an arrow.
 void take_code(std::string_view line, std::vector<TextFrame>& frames, bool expects_code) {
   static const re2::RE2 arrow(R"(^-+> ?\d+\s(.*))", bytes_options());
@@ -66,15 +84,16 @@ void take_code(std::string_view line, std::vector<TextFrame>& frames, bool expec
 std::vector<TextFrame> last_traceback(std::span<const CleanLine> lines, std::optional<int> rank) {
   std::vector<TextFrame> frames;
   bool expects_code = false;
-  for (const CleanLine& line : lines) {
-    if (!same_rank(line, rank)) continue;
-    const std::string_view text = trimmed(line.text);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!same_rank(lines[i], rank)) continue;
+    const std::string_view text = trimmed(lines[i].text);
     if (starts_traceback(text)) {
       frames.clear();
       expects_code = false;
       continue;
     }
-    if (take_frame(text, frames)) {
+    if (const size_t count = take_frame_of_lines(lines.subspan(i), frames)) {
+      i += count - 1;
       expects_code = true;
       continue;
     }

@@ -9,6 +9,22 @@ std::vector<TextFrame> frames_of(std::string_view text, std::optional<int> rank 
   return last_traceback(clean_lines(text), rank);
 }
 
+TEST(Frames, AWrappedLineIsOneFrame) {
+  for (const char* text :
+       {"Traceback (most recent call last):\n  File \"/home/u/tra\nin.py\", line 123, in step\n    loss.backward()\n",
+        "Traceback (most recent call last):\n  File \"/home/u/train.py\", line\n123, in step\n    loss.backward()\n",
+        "Traceback (most recent call last):\n  File \"/home/u/train.py\", line 1\n23, in step\n    "
+        "loss.backward()\n"}) {
+    const std::vector<CleanLine> lines = clean_lines(text);
+    const std::vector<TextFrame> frames = last_traceback(lines, std::nullopt);
+    ASSERT_EQ(frames.size(), 1U) << text;
+    EXPECT_EQ(frames[0].file, "/home/u/train.py") << text;
+    EXPECT_EQ(frames[0].line, 123) << text;
+    EXPECT_EQ(frames[0].function, "step") << text;
+    EXPECT_EQ(frames[0].code, "loss.backward()") << text;
+  }
+}
+
 TEST(LastTraceback, KeepsTheLastOneOutermostFirst) {
   const std::vector<TextFrame> frames = frames_of(
       "Traceback (most recent call last):\n  File \"old.py\", line 1, in old\n    old()\n"

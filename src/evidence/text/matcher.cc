@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <span>
 
 namespace oomscope {
 namespace {
@@ -96,18 +97,72 @@ class GroupTaker {
   std::vector<std::pair<std::string, std::string>> numbers_;
 };
 
-// One blank for each run of blanks and breaks, shortened.
-std::string excerpt_of(std::string_view raw) {
+// Whether the lines from `begin` to `end` were broken at a width and not between words: all but the last are equally
+// long.
+bool is_broken_at_a_width(const CleanText& clean, size_t begin, size_t end) {
+  const CleanLine* const first = clean.line_at(begin);
+  const CleanLine* const last = clean.line_at(end - 1);
+  return first != nullptr && last != nullptr && last - first > 1 &&
+         std::all_of(first, last, [&](const CleanLine& line) { return line.text.size() == first->text.size(); });
+}
+
+// One blank for each run of blanks and breaks between words, shortened.
+std::string excerpt_of(std::string_view piece, const CleanText& clean, size_t begin, size_t end) {
   std::string text;
-  for (const CleanLine& line : clean_lines(raw.substr(0, kLongestExcerpt))) {
+  const bool goes_on = is_broken_at_a_width(clean, begin, end);
+  for (const CleanLine& line : clean_lines(piece.substr(begin, std::min(end - begin, kLongestExcerpt)))) {
     for (char c : line.text) {
       if (c == ' ' && (text.empty() || text.back() == ' ')) continue;
       text += c;
     }
-    if (!text.empty() && text.back() != ' ') text += ' ';
+    if (!goes_on && !text.empty() && text.back() != ' ') text += ' ';
   }
   while (!text.empty() && text.back() == ' ') text.pop_back();
   return text;
+}
+
+// A line, or lines that were one before it was wrapped.
+struct WrappedLine {
+  std::string text;
+  size_t raw_begin = 0;
+  size_t raw_end = 0;
+  std::vector<size_t> joints;  // in `text`; empty for a line as it stands
+
+  // What one line says alone is no finding of several.
+  [[nodiscard]] bool is_joined_within(size_t from, size_t to) const {
+    return joints.empty() ||
+           std::any_of(joints.begin(), joints.end(), [&](size_t joint) { return from < joint && joint < to; });
+  }
+};
+
+WrappedLine join_lines(std::span<const CleanLine> lines, std::string_view between) {
+  WrappedLine joined{.text = {}, .raw_begin = lines.front().raw_begin, .raw_end = lines.back().raw_end, .joints = {}};
+  for (const CleanLine& line : lines) {
+    if (!joined.text.empty()) {
+      joined.text += between;
+      joined.joints.push_back(joined.text.size());
+    }
+    joined.text += line.text;
+  }
+  return joined;
+}
+
+// The line at `raw` alone, then with those around it that it may have been one with, broken inside words or between.
+std::vector<WrappedLine> readings_of_line(const CleanText& clean, size_t raw) {
+  constexpr size_t kMostLines = 3;
+  std::vector<WrappedLine> readings;
+  const CleanLine* line = clean.line_at(raw);
+  if (line == nullptr) return readings;
+  readings.push_back({.text = line->text, .raw_begin = line->raw_begin, .raw_end = line->raw_end, .joints = {}});
+  const auto at = static_cast<size_t>(line - clean.lines.data());
+  const std::span<const CleanLine> all(clean.lines);
+  for (size_t first : {at, at - 1}) {
+    for (size_t count = 2; count <= kMostLines && first + count <= all.size(); ++count) {
+      if (first > at || first + count <= at) continue;  // before the first line; lines without this one
+      for (std::string_view between : {"", " "}) readings.push_back(join_lines(all.subspan(first, count), between));
+    }
+  }
+  return readings;
 }
 
 // Which releases print a message like this one, by its wording; `region` is squeezed.
@@ -243,64 +298,93 @@ bool Matcher::ok() const {
          std::all_of(literals_.begin(), literals_.end(), [](const std::string& each) { return each.size() >= 6; });
 }
 
+TextMessage Matcher::message_of(const Template& row) {
+  TextMessage message;
+  message.id = row.id;
+  message.vintage = row.vintage;
+  message.family = row.family;
+  message.kind = row.kind;
+  message.also = row.also;
+  message.strength = row.strength;
+  return message;
+}
+
+std::optional<Matcher::Found> Matcher::match_squeezed(const Compiled& compiled, std::string_view piece,
+                                                      const CleanText& clean, size_t raw) const {
+  constexpr size_t kLongestHead = 1500;
+  const size_t at = clean.squeezed_at(raw);
+  const std::string_view text = clean.squeezed;
+  const size_t end = std::min(text.size(), at + kLongestHead);
+  std::vector<re2::StringPiece> groups(compiled.names.size());
+  const re2::StringPiece subject(text.data(), text.size());
+  if (!compiled.pattern->Match(subject, 0, end, re2::RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size())))
+    return std::nullopt;
+  const size_t from = static_cast<size_t>(groups[0].data() - text.data());
+  const size_t to = from + groups[0].size();
+  if (from > at || to <= at) return std::nullopt;
+  Found found{.message = message_of(*compiled.row)};
+  TextMessage& message = found.message;
+  GroupTaker taker(message);
+  for (size_t i = 1; i < groups.size(); ++i) {
+    if (groups[i].data() == nullptr) continue;
+    taker.take(compiled.names[i], view(groups[i]));
+    // For people: the words as they were printed, with their blanks.
+    if (compiled.names[i] != "what" || groups[i].empty()) continue;
+    const size_t first = clean.raw_offsets[static_cast<size_t>(groups[i].data() - text.data())];
+    const size_t last = clean.raw_offsets[static_cast<size_t>(groups[i].data() - text.data()) + groups[i].size() - 1];
+    message.what = excerpt_of(piece, clean, first, last + 1);
+  }
+  size_t region_end = to;
+  if (compiled.row->fields == Fields::allocator) {
+    const std::string_view region = allocator_region(text.substr(to));
+    for (size_t i = 0; i < fields_.size(); ++i) take_field(region, *fields_[i], field_names_[i], taker, message);
+    take_processes(region, *process_, message);
+    take_device(region, message);
+    const std::string_view with_hint = text.substr(from, to - from + region.size() + kLongestHint);
+    if (const std::string_view vintage = allocator_vintage(with_hint); !vintage.empty()) message.vintage = vintage;
+    message.hint = allocator_hint(with_hint);
+    region_end += region.size();
+  }
+  taker.finish(compiled.row->id == "megatron.gpu");
+  found.begin = clean.raw_offsets[from];
+  found.end = static_cast<size_t>(clean.raw_offsets[region_end - 1]) + 1;
+  return found;
+}
+
+std::optional<Matcher::Found> Matcher::match_lines(const Compiled& compiled, const CleanText& clean, size_t raw) const {
+  for (const WrappedLine& line : readings_of_line(clean, raw)) {
+    std::vector<re2::StringPiece> groups(compiled.names.size());
+    const re2::StringPiece subject(line.text.data(), line.text.size());
+    if (!compiled.pattern->Match(subject, 0, subject.size(), re2::RE2::UNANCHORED, groups.data(),
+                                 static_cast<int>(groups.size())))
+      continue;
+    const size_t from = static_cast<size_t>(groups[0].data() - line.text.data());
+    if (!line.is_joined_within(from, from + groups[0].size())) continue;
+    Found found{.message = message_of(*compiled.row)};
+    GroupTaker taker(found.message);
+    for (size_t i = 1; i < groups.size(); ++i) {
+      if (groups[i].data() != nullptr) taker.take(compiled.names[i], view(groups[i]));
+    }
+    taker.finish(false);
+    // A line of megabytes is quoted from what was found on.
+    found.begin = from < kLongestExcerpt / 2 ? line.raw_begin : raw;
+    found.end = std::max(line.raw_end, raw + 1);
+    return found;
+  }
+  return std::nullopt;
+}
+
 std::optional<Matcher::Found> Matcher::match(std::string_view piece, const CleanText& clean, size_t raw,
                                              size_t literal) const {
-  const size_t at = clean.squeezed_at(raw);
-  const CleanLine* line = clean.line_at(raw);
   for (uint16_t id : by_literal_[literal]) {
     const Compiled& compiled = templates_[id];
-    const Template& row = *compiled.row;
-    if (row.is_line && line == nullptr) continue;
-    const std::string_view text = row.is_line ? std::string_view(line->text) : std::string_view(clean.squeezed);
-    constexpr size_t kLongestHead = 1500;
-    const size_t end = row.is_line ? text.size() : std::min(text.size(), at + kLongestHead);
-    std::vector<re2::StringPiece> groups(compiled.names.size());
-    const re2::StringPiece subject(text.data(), text.size());
-    if (!compiled.pattern->Match(subject, 0, end, re2::RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size())))
-      continue;
-    const size_t from = static_cast<size_t>(groups[0].data() - text.data());
-    const size_t to = from + groups[0].size();
-    if (!row.is_line && (from > at || to <= at)) continue;
-    Found found;
-    TextMessage& message = found.message;
-    message.id = row.id;
-    message.vintage = row.vintage;
-    message.family = row.family;
-    message.kind = row.kind;
-    message.also = row.also;
-    message.strength = row.strength;
-    GroupTaker taker(message);
-    for (size_t i = 1; i < groups.size(); ++i) {
-      if (groups[i].data() == nullptr) continue;
-      taker.take(compiled.names[i], view(groups[i]));
-      // For people: the words as they were printed, with their blanks.
-      if (compiled.names[i] != "what" || row.is_line || groups[i].empty()) continue;
-      const size_t first = clean.raw_offsets[static_cast<size_t>(groups[i].data() - text.data())];
-      const size_t last = clean.raw_offsets[static_cast<size_t>(groups[i].data() - text.data()) + groups[i].size() - 1];
-      message.what = excerpt_of(piece.substr(first, last - first + 1));
-    }
-    size_t region_end = to;
-    if (row.fields == Fields::allocator) {
-      const std::string_view region = allocator_region(text.substr(to));
-      for (size_t i = 0; i < fields_.size(); ++i) take_field(region, *fields_[i], field_names_[i], taker, message);
-      take_processes(region, *process_, message);
-      take_device(region, message);
-      const std::string_view with_hint = text.substr(from, to - from + region.size() + kLongestHint);
-      if (const std::string_view vintage = allocator_vintage(with_hint); !vintage.empty()) message.vintage = vintage;
-      message.hint = allocator_hint(with_hint);
-      region_end += region.size();
-    }
-    taker.finish(row.id == "megatron.gpu");
-    if (row.is_line) {
-      found.begin = line->raw_begin;
-      found.end = std::max(line->raw_end, raw + 1);
-    } else {
-      found.begin = clean.raw_offsets[from];
-      found.end = static_cast<size_t>(clean.raw_offsets[region_end - 1]) + 1;
-    }
-    const CleanLine* head = clean.line_at(found.begin);
+    std::optional<Found> found =
+        compiled.row->is_line ? match_lines(compiled, clean, raw) : match_squeezed(compiled, piece, clean, raw);
+    if (!found) continue;
+    TextMessage& message = found->message;
+    const CleanLine* head = clean.line_at(found->begin);
     if (!message.rank && head != nullptr) message.rank = head->rank;
-    message.excerpt = excerpt_of(piece.substr(found.begin, std::max(found.end - found.begin, size_t{1})));
+    message.excerpt = excerpt_of(piece, clean, found->begin, std::max(found->end, found->begin + 1));
     return found;
   }
   return std::nullopt;

@@ -43,6 +43,10 @@ class Matcher {
  private:
   struct Compiled;
   void share_prefixes();
+  [[nodiscard]] static TextMessage message_of(const Template& row);
+  [[nodiscard]] std::optional<Found> match_squeezed(const Compiled& compiled, std::string_view piece,
+                                                    const CleanText& clean, size_t raw) const;
+  [[nodiscard]] std::optional<Found> match_lines(const Compiled& compiled, const CleanText& clean, size_t raw) const;
 
   std::vector<Compiled> templates_;
   std::vector<std::string> literals_;

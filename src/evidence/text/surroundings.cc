@@ -1,6 +1,7 @@
 #include "evidence/text/surroundings.h"
 
 #include "evidence/text/patterns.h"
+#include "evidence/text/squeeze.h"
 #include "evidence/text/tables.h"
 #include "types/gpu_names.h"
 
@@ -8,15 +9,16 @@ namespace oomscope {
 namespace {
 
 // A setting that is in force: in the command line, the environment, a file of variables or in code. PyTorch's own hint
-// ("try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid ...") is none.
-bool sets_expandable_segments(re2::StringPiece text) {
+// ("try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid ...") is none. `squeezed` has no blanks,
+// since the hint may be wrapped anywhere.
+bool sets_expandable_segments(re2::StringPiece squeezed) {
   static const re2::RE2 setting(
-      R"re((try\s*setting\s*PYTORCH_(?:CUDA_|HIP_)?)?(?:ALLOC_CONF["'\\\])]*\s*[=:,]?\s*(?:value\s*:\s*)?|allocator_settings\()["'\\]*)re"
-      R"re([\w:.,\[\]>|-]*?expandable_segments\s?:\s?True([^\n"']{0,40}\s*to\s*avoid|\s*to\s*avoid)?)re",
+      R"re(((?i:try|consider|recommend|suggest)\w{0,12}?PYTORCH_(?:CUDA_|HIP_)?)?(?:ALLOC_CONF["'\\\])]*[=:,]?(?:value:)?|allocator_settings\()["'\\]*)re"
+      R"re((?:\w+:[\w.>|:\[\]-]+?,)*expandable_segments:True(["'`]?(?:to|and)avoid)?)re",
       bytes_options());
   re2::StringPiece hint;
   re2::StringPiece purpose;
-  while (re2::RE2::FindAndConsume(&text, setting, &hint, &purpose)) {
+  while (re2::RE2::FindAndConsume(&squeezed, setting, &hint, &purpose)) {
     if (hint.empty() && purpose.empty()) return true;
   }
   return false;
@@ -109,7 +111,11 @@ void look_around(std::string_view raw, Surroundings& around) {
                          contains(raw, "OOMKilled") || contains(raw, "containerd");
   around.is_slurm |= contains(raw, "slurm") || contains(raw, "srun:");
   around.is_rocm |= names_rocm(subject);
-  around.expandable_segments |= sets_expandable_segments(subject) || contains(raw, "expandable_segments is enabled");
+  if (!around.expandable_segments) {
+    const std::string squeezed = clean_text(raw).squeezed;
+    around.expandable_segments =
+        sets_expandable_segments(squeezed) || contains(squeezed, "expandable_segmentsisenabled");
+  }
   if (around.gpu_name.empty()) find_gpu_name(subject, around);
   if (around.framework.empty()) {
     for (std::string_view name : {"deepspeed", "lightning", "accelerate", "transformers"}) {

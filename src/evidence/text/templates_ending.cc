@@ -73,6 +73,13 @@ const std::vector<Template> kTemplates = {
      .triggers = "killed signal terminated|due to signal 9",
      .pattern = R"(Killed signal terminated program|died due to signal 9)",
      .also = {Kind::cgroup_or_slurm_limit}},
+    {.id = "kernel.reaper",
+     .family = Family::kernel,
+     .kind = Kind::host_oom_killed,
+     .strength = 4,
+     .triggers = "oom_reaper",
+     .pattern = R"(oom_reaper : reaped process (?P<pid>\d+) \((?P<what>[^)]{0,64})\))",
+     .also = {Kind::cgroup_or_slurm_limit}},
     {.id = "kernel.usage",
      .family = Family::note,
      .kind = Kind::cgroup_or_slurm_limit,
@@ -134,13 +141,15 @@ const std::vector<Template> kTemplates = {
      .strength = 5,
      .triggers = "term_memlimit|exceeded limit|exceeds limit|memory limits|exceeds job hard limit|over memory "
                  "limit|cgroup memory limit|"
-                 "exceeded request_memory|memory quota|instance type with more memory",
+                 "exceeded request_memory|memory quota|instance type with more memory|due to memory usage|"
+                 "out-of-memory and exited",
      .pattern =
          R"(TERM_MEMLIMIT|job killed : (?:v?mem|rss) [\w.]+ exceeded limit|)"
          R"(job \d+[\w.]* exceeds? limit(?: \w+)?mem|)"
          R"(beyond (?:the )?(?:physical|virtual) memory limits|exceeding memory limits|)"
          R"(exceeds job hard limit "?(?:h_vmem|h_rss|s_vmem)|gone over (?:cgroup )?memory limit|usage exceeded request_memory|)"
-         R"(Memory quota (?:vastly )?exceeded|use an instance type with more memory)"},
+         R"(Memory quota (?:vastly )?exceeded|use an instance type with more memory|)"
+         R"([Cc]ontainer killed due to memory usage|ran out-of-memory and exited)"},
     // ---- containers and pods ---------------------------------------------------------------------------------------
     {.id = "cloud.limit",
      .family = Family::cgroup,
@@ -153,7 +162,8 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::cgroup_or_slurm_limit,
      .strength = 5,
      .triggers = "oomkilled",
-     .pattern = R"(OOMKilled"? ?:? ?true|OOMKilled(?:"[^:]|[^":]|$))"},
+     .pattern = R"(\bOOMKilled(?:"?\s*[:=]\s*true\b|"[^:]|[^":=\w]|$))",
+     .is_line = true},
     {.id = "pod.request",
      .family = Family::cgroup,
      .kind = Kind::cgroup_or_slurm_limit,
@@ -191,10 +201,11 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::host_oom_killed,
      .strength = 3,
      .triggers = "exitcode|return code|sigkill|exit code|code -9|status -9|exited on signal|signal: 9|"
-                 "killed (signal|signal: killed",
-     .pattern = R"((?:exitcode|exit code|return ?code|code)[:= ]*-9\b|Signals\.SIGKILL|Signal 9 \(SIGKILL\)|)"
-                R"((?:with |by |was sent )?signal (?:9: ?)?SIGKILL|was sent SIGKILL|exit status -9\b|)"
-                R"(exited on signal 9\b|SIGNAL: 9\b|Killed \(signal 9\)|signal: 9, SIGKILL|\bsignal: killed\b)",
+                 "killed (signal|signal: killed|returned -9|status=9/kill|with signal 9",
+     .pattern =
+         R"((?:exitcode|exit code|return ?code|code)[:= ]*-9\b|Signals\.SIGKILL|Signal 9 \(SIGKILL\)|)"
+         R"((?:with |by |was sent )?signal (?:9: ?)?SIGKILL|was sent SIGKILL|exit status -9\b|)"
+         R"(exit(?:ed)? (?:on|with) signal 9\b|returned -9\b|status=9/KILL|terminated by SIGKILL|SIGNAL: 9\b|Killed \(signal 9\)|signal: 9, SIGKILL|\bsignal: killed\b)",
      .also = {Kind::cgroup_or_slurm_limit},
      .is_line = true},
     {.id = "launcher.bus-7",
@@ -216,8 +227,8 @@ const std::vector<Template> kTemplates = {
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 2,
-     .triggers = "process pool was terminated|unexpectedly terminated",
-     .pattern = R"(A process in the process pool was terminated abruptly|)"
+     .triggers = "process pool was terminated|unexpectedly terminated|has abruptly died",
+     .pattern = R"(A process in the process pool was terminated abruptly|subprocesses has abruptly died|)"
                 R"(worker process managed by the executor was unexpectedly terminated)",
      .also = {Kind::not_memory, Kind::host_alloc_failed}},
     {.id = "shell.killed",
@@ -266,17 +277,19 @@ const std::vector<Template> kTemplates = {
      .family = Family::kernel,
      .kind = Kind::host_oom_killed,
      .strength = 5,
-     .triggers = "all available ram|more memory than is available|all ram",
-     .pattern = R"(Your session crashed after using all (?:available )?RAM|)"
+     .triggers = "all available ram|more memory than is available|all ram|所有可用 ram|所有可用的 ram",
+     .pattern = R"(session crashed after using all (?:available )?RAM|使用所有可用(?:的)?RAM后崩溃|)"
                 R"(tried to allocate more memory than is available\. It has restarted)"},
     {.id = "notebook.died",
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 2,
-     .triggers = "have died|kernel crashed|kernel died|unknown reason|canceled future for",
-     .pattern = R"(The kernel (?:for .{1,200}? )?appears to have died|The Kernel crashed while executing code|)"
-                R"(Your session crashed for an unknown reason|Canceled future for execute_request|)"
-                R"(Kernel died (?:with exit code|unexpectedly|before replying))",
+     .triggers = "have died|kernel crashed|kernel died|kernel has died|dead kernel|deadkernel|restarting kernel|"
+                 "unknown reason|canceled future for|kernel is unresponsive|似乎挂掉了|kernel 崩溃|内核崩溃|内核已挂掉",
+     .pattern = R"((?i:kernel (?:for .{1,200}? )?appears to have died|kernel crashed while executing|)"
+                R"(kernel (?:has )?died|dead kernel(?:error)?|kernelrestarter : restarting kernel|)"
+                R"(session crashed for an unknown reason|canceled future for execute_request|)"
+                R"(python kernel is unresponsive)|似乎挂掉了|(?:Kernel|内核)崩溃|内核已挂掉)",
      .also = {Kind::not_memory, Kind::host_alloc_failed}},
     {.id = "notebook.restarted",
      .family = Family::ended,

@@ -22,8 +22,9 @@ const std::vector<Template> kTemplates = {
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 4,
-     .triggers = "illegal memory access|illegal_address",
-     .pattern = R"((?P<what>an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS))"},
+     .triggers = "illegal memory access|illegal_address|cuda error|hip error",
+     .pattern =
+         R"((?:(?:CUDA|HIP) error : )?(?P<what>an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS))"},
     {.id = "gpu.error",
      .family = Family::device,
      .kind = Kind::not_memory,
@@ -43,6 +44,21 @@ const std::vector<Template> kTemplates = {
          R"(hardware stack error|invalid program counter|device not ready|CUDA driver is a stub library|)"
          R"(the provided PTX was compiled|system has unsupported display driver|an attempt was made to|)"
          R"(invalid pitch argument|unrecognized error code|context is destroyed|mapping of buffer object failed))"},
+    // Whatever else the runtime says: only "out of memory" is memory.
+    {.id = "gpu.error-other",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 3,
+     .triggers = "cuda error|hip error|cuda unknown error",
+     .pattern =
+         R"((?:CUDA|HIP) (?:error: )?(?P<what>unknown error|\b(?:[abd-np-z]|o[a-tv-z])[a-z]{1,30} [a-z][^.:()\n]{3,80}))",
+     .is_line = true},
+    {.id = "gpu.xid",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 4,
+     .triggers = "nvrm: xid",
+     .pattern = R"(NVRM : (?P<what>Xid \(PCI:[^)]{1,20}\) : \d{1,4}))"},
     {.id = "gpu.fault",
      .family = Family::device,
      .kind = Kind::not_memory,
@@ -65,8 +81,9 @@ const std::vector<Template> kTemplates = {
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 4,
-     .triggers = "driver version is insufficient|driver on your system is too old",
-     .pattern = R"(driver version is insufficient|driver on your system is too old)"},
+     .triggers = "driver version is insufficient|driver on your system|no cuda gpus are|compiled with cuda enabled",
+     .pattern = R"(driver version is insufficient|driver on your system is too old|no NVIDIA driver on your system|)"
+                R"(No CUDA GPUs are available|not compiled with CUDA enabled)"},
     {.id = "index.range",
      .family = Family::device,
      .kind = Kind::not_memory,
@@ -85,9 +102,12 @@ const std::vector<Template> kTemplates = {
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 2,
-     .triggers = "segmentation fault|sigsegv|exitcode|return code|0xc0000",
-     .pattern = R"((?P<what>Segmentation fault|SIGSEGV)|(?:exitcode|return code)[:= ]*-(?:11|6|4|8)\b|)"
-                R"((?:-1073741819|-1073740791)\b|0x[Cc]00000(?:05|fd|FD)\b|0x[Cc]0000409\b)",
+     .triggers = "segmentation fault|sigsegv|exitcode|return code|0xc0000|malloc(): |double free|free(): |"
+                 "prev_size|munmap_chunk",
+     .pattern =
+         R"((?P<what>Segmentation fault|SIGSEGV|malloc\(\): (?:corrupted|invalid|unaligned|unsorted|mismatching)|)"
+         R"(double free or corruption|free\(\): (?:invalid|double|corrupted)|corrupted size vs\. prev_size|munmap_chunk\(\))|(?:exitcode|return code)[:= ]*-(?:11|6|4|8)\b|)"
+         R"((?:-1073741819|-1073740791)\b|0x[Cc]00000(?:05|fd|FD)\b|0x[Cc]0000409\b)",
      .is_line = true},
     // ---- ranks that wait for each other ----------------------------------------------------------------------------
     {.id = "collective.timeout",
@@ -148,6 +168,14 @@ const std::vector<Template> kTemplates = {
      .pattern =
          R"(^(?:ImportError|ModuleNotFoundError)\b.{0,400}|: cannot open shared object file|\[WinError (?:126|127|182|1114)\])",
      .is_line = true},
+    // An engine measured while another process let go of the card.
+    {.id = "engine.profiling",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 3,
+     .triggers = "error in memory profiling",
+     .pattern = R"(Error in memory profiling)",
+     .also = {Kind::gpu_oom_other_process}},
     {.id = "program.shapes",
      .family = Family::program,
      .kind = Kind::not_memory,

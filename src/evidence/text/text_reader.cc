@@ -8,6 +8,7 @@
 #include "base/bytes_text.h"
 #include "evidence/byte_source.h"
 #include "evidence/rank_files.h"
+#include "evidence/text/cut_literals.h"
 #include "evidence/text/frames.h"
 #include "evidence/text/matcher.h"
 #include "evidence/text/squeeze.h"
@@ -26,6 +27,7 @@ constexpr size_t kTableBytes = size_t{12} << 10;
 constexpr int64_t kMostLooks = 3000;    // at one literal, before the last part of the text
 constexpr size_t kMostMessages = 2000;  // kept; more are counted
 constexpr size_t kMostContexts = 200;   // messages with frames and progress
+constexpr int64_t kMostCuts = 200000;   // comparisons with the lines behind a break, before the last part
 
 // Literals of the messages, then those of the tables.
 const TriggerScan& scanner() {
@@ -36,6 +38,49 @@ const TriggerScan& scanner() {
   }());
   return scan;
 }
+
+// The literals of a text in order, those that a line break cuts among them.
+class Hits {
+ public:
+  Hits(std::string_view text, size_t from, int64_t& budget)
+      : text_(text), from_(from), budget_(budget), whole_(scanner().next(text, from)), break_(text.find('\n', from)) {}
+
+  // At npos: no more.
+  TriggerScan::Hit next() {
+    gather();
+    if (!cut_.empty() && cut_.front().at <= whole_.at) {
+      const TriggerScan::Hit hit = cut_.front();
+      cut_.pop_front();
+      return hit;
+    }
+    const TriggerScan::Hit hit = whole_;
+    if (hit.at < text_.size()) whole_ = scanner().next(text_, hit.at + 1);
+    return hit;
+  }
+
+ private:
+  static const CutLiterals& cut_literals() {
+    static const CutLiterals all(scanner().literals());
+    return all;
+  }
+
+  // Of all breaks that may cut a literal which begins before the next whole one.
+  void gather() {
+    for (; break_ < text_.size(); break_ = text_.find('\n', break_ + 1)) {
+      if (whole_.at < text_.size() && break_ >= whole_.at + cut_literals().longest()) return;
+      for (const TriggerScan::Hit& hit : cut_literals().at(text_, break_, budget_)) {
+        if (hit.at >= from_) cut_.push_back(hit);
+      }
+    }
+  }
+
+  std::string_view text_;
+  size_t from_;
+  int64_t& budget_;
+  TriggerScan::Hit whole_;
+  std::deque<TriggerScan::Hit> cut_;
+  size_t break_;  // the next one
+};
 
 int64_t line_breaks(std::string_view text) {
   int64_t count = 0;
@@ -147,8 +192,8 @@ class Reader {
   void scan(bool at_end) {
     const std::string_view text(buffer_.data(), size_);
     const size_t limit = at_end ? text.size() : text.size() - std::min(text.size(), kAheadBytes);
-    const TriggerScan& literals = scanner();
-    for (TriggerScan::Hit hit = literals.next(text, scanned_); hit.at < limit; hit = literals.next(text, hit.at + 1)) {
+    Hits hits(text, scanned_, cut_budget_);
+    for (TriggerScan::Hit hit = hits.next(); hit.at < limit; hit = hits.next()) {
       if (hit.at < message_end_) continue;
       if (++looks_[hit.literal] > kMostLooks) {
         has_skipped_ = true;
@@ -157,6 +202,7 @@ class Reader {
       look_at(text, hit);
     }
     scanned_ = std::max(scanned_, limit);
+    has_skipped_ |= cut_budget_ <= 0;
     if (at_end && has_skipped_) scan_last_part(text);
   }
 
@@ -167,9 +213,9 @@ class Reader {
     contexts_ = 0;
     from = std::max(from, last_looked_);
     message_end_ = std::max(message_end_, from);
-    const TriggerScan& literals = scanner();
-    for (TriggerScan::Hit hit = literals.next(text, from); hit.at < text.size();
-         hit = literals.next(text, hit.at + 1)) {
+    cut_budget_ = kMostCuts;
+    Hits hits(text, from, cut_budget_);
+    for (TriggerScan::Hit hit = hits.next(); hit.at < text.size(); hit = hits.next()) {
       if (hit.at >= message_end_) look_at(text, hit);
     }
     evidence_.caveats.push_back({"text-skipped", {}, CaveatSource::model});
@@ -308,6 +354,7 @@ class Reader {
   int64_t lines_ = 0;
   size_t contexts_ = 0;
   bool has_skipped_ = false;
+  int64_t cut_budget_ = kMostCuts;
   std::vector<int64_t> looks_;
 };
 

@@ -2,6 +2,8 @@
 #include "evidence/text/text_reader.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <set>
 
 #include "evidence/text/matcher.h"
@@ -134,6 +136,19 @@ const std::vector<Example> kExamples = {
     {"kernel.global", "Out of memory: Kill process 5 (python) score 9 or sacrifice child"},
     {"kernel.killed", "Killed process 5 (python), UID 0, total-vm:40kB, anon-rss:30kB, file-rss:20kB"},
     {"kernel.invoked", "python invoked oom-killer: gfp_mask=0x1"},
+    {"kernel.reaper", "oom_reaper: reaped process 5 (python), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB"},
+    {"ggml.pinned", "failed to allocate 512.00 MiB of pinned memory: out of memory"},
+    {"ggml.cache", "failed to allocate buffer for kv cache"},
+    {"gpu.error-other", "CUDA error: some failure of tomorrow was met"},
+    {"gpu.error-other", "RuntimeError: CUDA unknown error - this may be due to an environment"},
+    {"gpu.xid", "NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=python, MMU Fault"},
+    {"gpu.driver-old", "RuntimeError: No CUDA GPUs are available"},
+    {"process.crashed", "double free or corruption (!prev)"},
+    {"engine.profiling", "AssertionError: Error in memory profiling. Initial free memory 3 GiB"},
+    {"launcher.kill-9", "job.service: Main process exited, code=killed, status=9/KILL"},
+    {"launcher.kill-9", "INFO exited: job (terminated by SIGKILL; not expected)"},
+    {"batch.memory", "OutOfMemoryError: Container killed due to memory usage"},
+    {"pool.abrupt", "RuntimeError: One of the subprocesses has abruptly died during map operation."},
     {"kernel.usage", "memory: usage 100kB, limit 100kB, failcnt 3"},
     {"earlyoom", "sending SIGTERM to process 9 uid 0 \"python\": oom_score 800, VmRSS 700 MiB"},
     {"systemd-oomd", "session.scope: systemd-oomd killed 3 process(es) in this unit."},
@@ -143,6 +158,8 @@ const std::vector<Example> kExamples = {
     {"slurm.exceeded", "slurmstepd: error: Exceeded job memory limit"},
     {"batch.memory", "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit."},
     {"pod.oomkilled", "Reason:       OOMKilled"},
+    {"pod.oomkilled", "train-0   0/1   OOMKilled   3 (2m ago)   9m"},
+    {"pod.oomkilled", "\"OOMKilled\": true,"},
     {"pod.request", "killed by docker due to it exceeded the request memory"},
     {"pod.evicted", "The node was low on resource: memory."},
     {"pod.limit", "    Limits:\n      cpu:     4\n      memory:  16Gi\n    Requests:"},
@@ -156,6 +173,13 @@ const std::vector<Example> kExamples = {
     {"ray.usage", "Memory on the node (IP: 10.0.0.9) where the task was running was 9.00GB / 10.00GB (0.9)"},
     {"notebook.ram", "Your session crashed after using all available RAM."},
     {"notebook.died", "The kernel appears to have died. It will restart automatically."},
+    {"notebook.died", "Dead kernel"},
+    {"notebook.died", "Kernel died, restarting"},
+    {"notebook.died", "nbclient.exceptions.DeadKernelError: Kernel died"},
+    {"notebook.died", "The Kernel crashed while executing code in the current cell or a previous cell."},
+    {"notebook.died", "[I 12:00:01.123 LabApp] AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports"},
+    {"notebook.died", "服务似乎挂掉了，但是会立刻重启的"},
+    {"notebook.ram", "Your session crashed after using all RAM."},
     {"notebook.died", "The kernel for train.ipynb appears to have died. It will restart automatically."},
     {"notebook.restarted", "kernel 01234567-89ab-cdef-0123-456789abcdef restarted"},
     {"deepspeed.host", "CPU Virtual Memory:  used = 7.5 GB, percent = 24.0%"},
@@ -380,6 +404,101 @@ TEST(Surroundings, AMessageMayBeWrappedAnywhere) {
     ASSERT_FALSE(evidence.messages.empty()) << columns;
     expect_new(evidence.messages.front());
     EXPECT_EQ(evidence.messages.front().line, 2) << columns;
+  }
+}
+
+// At blanks, as editors and mail do; a word longer than the width is broken.
+std::string wrapped_at_words(const std::string& text, size_t columns, const std::string& newline) {
+  std::string out;
+  std::string line;
+  std::string_view rest = text;
+  const auto end_line = [&] {
+    out += line + newline;
+    line.clear();
+  };
+  while (!rest.empty()) {
+    const size_t length = std::min(rest.find_first_of(" \n"), rest.size());
+    std::string word(rest.substr(0, length));
+    if (!line.empty() && line.size() + 1 + word.size() > columns) end_line();
+    for (; word.size() > columns; word.erase(0, columns)) {
+      line = word.substr(0, columns);
+      end_line();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    if (length < rest.size() && rest[length] == '\n') end_line();
+    rest.remove_prefix(std::min(length + 1, rest.size()));
+  }
+  end_line();
+  return out;
+}
+
+// What a reader takes from a message, blanks aside.
+std::string said_by(const TextMessage& message) {
+  std::string text = std::string(message.id) + " of " + std::string(message.vintage) + " hint " + message.hint;
+  for (size_t i = 0; i < kFigures; ++i) {
+    if (message.figures.values[i])
+      text += " " + std::string(name_of(static_cast<Figure>(i))) + "=" + std::to_string(*message.figures.values[i]);
+  }
+  for (const auto& [pid, bytes] : message.processes)
+    text += " pid " + std::to_string(pid) + "=" + std::to_string(bytes);
+  text += " gpu " + std::to_string(message.gpu.value_or(-1)) + " rank " + std::to_string(message.rank.value_or(-1)) +
+          " process " + std::to_string(message.pid.value_or(-1)) + " what " + message.what + " text " + message.excerpt;
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  return text;
+}
+
+std::vector<std::string> all_said(const TextEvidence& evidence) {
+  std::vector<std::string> all;
+  for (const TextMessage& message : evidence.messages) all.push_back(said_by(message));
+  return all;
+}
+
+// Between two texts, so that neither is read as part of the other.
+std::string nothing() {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "a line of figures and words without any meaning\n";
+  return text;
+}
+
+class Wrapped : public testing::TestWithParam<Example> {};
+
+TEST_P(Wrapped, SaysTheSameAtAnyWidth) {
+  const std::string text(GetParam().text);
+  const std::vector<std::string> expected = all_said(read_text(text + "\n" + nothing(), "test"));
+  for (const bool at_words : {false, true}) {
+    for (const std::string prefix : {"", "[rank7]: "}) {
+      std::string all;
+      std::vector<std::pair<size_t, int64_t>> begins;  // width and line
+      std::vector<std::string> wanted;
+      for (size_t columns = 20; columns < std::min<size_t>(text.size(), 121); ++columns) {
+        std::string lines = at_words ? wrapped_at_words(text, columns, "\n") : wrapped_at(text, columns, "\n");
+        for (size_t at = 0; !prefix.empty() && at < lines.size(); at = lines.find('\n', at) + 1)
+          lines.insert(at, prefix);
+        all += lines + nothing();
+        wanted.insert(wanted.end(), expected.begin(), expected.end());
+      }
+      std::vector<std::string> got = all_said(read_text(all, "test"));
+      if (!prefix.empty()) {
+        for (std::string& each : got) {
+          const size_t rank = each.find("rank7process");
+          if (rank != std::string::npos) each.replace(rank, 12, "rank-1process");
+        }
+      }
+      EXPECT_EQ(got, wanted) << text << (at_words ? " at words" : " at columns") << prefix;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, Wrapped, testing::ValuesIn(kExamples));
+
+TEST(Surroundings, ASettingInAHintIsNoneAtAnyWidth) {
+  for (size_t columns = 20; columns <= 120; ++columns) {
+    for (const std::string& text : {wrapped_at(kNew, columns, "\n"), wrapped_at_words(kNew, columns, "\n")})
+      EXPECT_FALSE(read_text(text, "test").surroundings.expandable_segments) << columns;
+  }
+  for (size_t columns = 20; columns <= 60; ++columns) {
+    const std::string set = "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128,expandable_segments:True\n";
+    EXPECT_TRUE(read_text(wrapped_at(set, columns, "\n") + kNew, "test").surroundings.expandable_segments) << columns;
   }
 }
 

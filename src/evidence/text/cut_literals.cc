@@ -1,0 +1,103 @@
+#include "evidence/text/cut_literals.h"
+
+#include <algorithm>
+
+#include "evidence/text/squeeze.h"
+
+namespace oomscope {
+namespace {
+
+constexpr size_t kBlock = 3;
+constexpr std::string_view kBlanks = " \t\r\v\f";
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+bool equals_without_case(std::string_view text, std::string_view literal) {
+  return std::equal(text.begin(), text.end(), literal.begin(), literal.end(),
+                    [](char a, char b) { return lower(a) == b; });
+}
+
+// As TriggerScan's: the low five bits of a letter are the same in both cases.
+size_t block_index(std::string_view block) {
+  const auto bits = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(block[i]) & 0x1F); };
+  return bits(0) | bits(1) << 5 | bits(2) << 10;
+}
+
+std::string_view without_blanks_at_front(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(kBlanks), text.size()));
+}
+
+// Where the line's text ends that the break at `at` ends.
+size_t end_of_line(std::string_view text, size_t at) {
+  while (at > 0 && kBlanks.find(text[at - 1]) != std::string_view::npos) --at;
+  return at;
+}
+
+// A line may begin with what a logger, a launcher or a terminal puts there.
+bool may_have_prefix(char first) {
+  return (first >= '0' && first <= '9') || std::string_view("[(>|\x1B\xE2\xC2").find(first) != std::string_view::npos ||
+         std::string_view("DIWECF").find(first) != std::string_view::npos;
+}
+
+// Whether the lines behind a break go on with the rest of a literal, blanks and prefixes aside.
+bool goes_on(std::string_view behind, std::string_view rest) {
+  constexpr size_t kMostBehind = 400;
+  const std::string_view head = without_blanks_at_front(behind);
+  const std::string_view wanted = without_blanks_at_front(rest);
+  if (head.empty() || wanted.empty()) return false;
+  if (lower(head.front()) != wanted.front() && !may_have_prefix(head.front())) return false;
+  std::string squeezed(wanted);
+  squeezed.erase(std::remove(squeezed.begin(), squeezed.end(), ' '), squeezed.end());
+  const CleanText clean = clean_text(behind.substr(0, kMostBehind));
+  return equals_without_case(std::string_view(clean.squeezed).substr(0, squeezed.size()), squeezed);
+}
+
+}  // namespace
+
+void CutLiterals::Table::add(std::string_view block, Cut cut) {
+  const size_t index = block_index(block);
+  any.set(index);
+  cuts[index].push_back(cut);
+}
+
+CutLiterals::CutLiterals(const std::vector<std::string>& literals) : literals_(literals) {
+  for (size_t id = 0; id < literals.size(); ++id) {
+    const std::string_view literal = literals[id];
+    longest_ = std::max(longest_, literal.size());
+    for (size_t length = 1; length < literal.size(); ++length) {
+      if (literal[length - 1] == ' ') continue;  // as without that blank
+      const Cut cut{.literal = static_cast<uint16_t>(id), .length = static_cast<uint16_t>(length)};
+      if (length >= kBlock) {
+        before_.add(literal.substr(length - kBlock, kBlock), cut);
+      } else if (const std::string_view rest = without_blanks_at_front(literal.substr(length)); rest.size() >= kBlock) {
+        behind_.add(rest.substr(0, kBlock), cut);
+      }
+    }
+  }
+}
+
+std::vector<TriggerScan::Hit> CutLiterals::at(std::string_view text, size_t line_break, int64_t& budget) const {
+  std::vector<TriggerScan::Hit> hits;
+  const size_t end = end_of_line(text, line_break);
+  const std::string_view before = text.substr(0, end);
+  const std::string_view behind = text.substr(line_break + 1);
+  const auto look = [&](const Table& table, std::string_view block) {
+    const size_t index = block_index(block);
+    if (!table.any.test(index)) return;
+    for (const Cut& cut : table.cuts.at(index)) {
+      const std::string_view literal = literals_[cut.literal];
+      if (before.size() < cut.length || budget <= 0) continue;
+      if (!equals_without_case(before.substr(end - cut.length), literal.substr(0, cut.length))) continue;
+      --budget;
+      if (goes_on(behind, literal.substr(cut.length))) hits.push_back({end - cut.length, cut.literal});
+    }
+  };
+  if (before.size() >= kBlock) look(before_, before.substr(end - kBlock));
+  if (const std::string_view head = without_blanks_at_front(behind.substr(0, 64)); head.size() >= kBlock)
+    look(behind_, head.substr(0, kBlock));
+  std::stable_sort(hits.begin(), hits.end(),
+                   [](const TriggerScan::Hit& a, const TriggerScan::Hit& b) { return a.at < b.at; });
+  return hits;
+}
+
+}  // namespace oomscope
