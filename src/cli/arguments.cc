@@ -269,7 +269,12 @@ std::string overview(const std::vector<Command>& commands) {
         "                                                  (or paste: oomscope why)\n"
         "  a snapshot (torch.cuda.memory._dump_snapshot)   oomscope why oom.pickle\n"
         "  a folder with the snapshots of all ranks        oomscope why ranks/\n"
-        "  no snapshot yet: these lines in the job, before training\n"
+        "  snapshots of two small runs: what fits?         oomscope fit b1.pickle b2.pickle\n"
+        "                                                           --gpu 24GiB\n"
+        "  no snapshot yet: in the job, before training\n"
+        "      import oomscope                             # in a clone: pip install .\n"
+        "      oomscope.install()\n"
+        "    or with nothing but torch\n"
         "      torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n"
         "      torch._C._cuda_attach_out_of_memory_observer(\n"
         "          lambda *_: torch.cuda.memory._dump_snapshot(\"oom_snapshot.pickle\"))\n";
@@ -278,7 +283,7 @@ std::string overview(const std::vector<Command>& commands) {
     text += "\nLook: oomscope report oom.pickle -o oom.html\n";
   }
   std::string experts;
-  for (std::string_view name : {"show", "replay", "verify", "diff", "baseline"}) {
+  for (std::string_view name : {"show", "replay", "fit", "verify", "diff", "baseline"}) {
     if (find_command(commands, name) != nullptr) experts += (experts.empty() ? "" : ", ") + std::string(name);
   }
   if (!experts.empty()) text += "\nExperts: " + experts + ".\n";
