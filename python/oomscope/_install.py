@@ -57,7 +57,8 @@ class Watcher:
             case = self._write(context)
         finally:
             self._busy.release()
-        threading.Thread(target=self._tell, args=(case, context), name="oomscope").start()
+        # A backward's thread is not Python's own: such are daemons, which a new thread would take after.
+        threading.Thread(target=self._tell, args=(case, context), name="oomscope", daemon=False).start()
 
     def _write(self, context: dict[str, Any]) -> Path:
         began = time.monotonic()

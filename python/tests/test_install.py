@@ -1,4 +1,5 @@
 """install(): what a failure leaves behind, and that nothing else changes. Torch is real; the card is not there."""
+import _thread
 import ast
 import json
 import os
@@ -119,6 +120,17 @@ def test_threads_that_fail_together_write_once_and_are_counted(in_folder, silent
     threads[0].join()
     threads[1].join()
     assert silent_card.ooms == 2 and len(silent_card.cases) == 1
+
+
+def test_the_interpreter_waits_for_the_verdict_of_a_thread_that_is_not_its_own(in_folder, silent_card, monkeypatch):
+    tellers = []
+    monkeypatch.setattr(_install.Watcher, "_tell", lambda *_: tellers.append(threading.current_thread()))
+    oomscope.install("kept")
+    done = threading.Event()
+    _thread.start_new_thread(lambda: (_install.watcher.observe(0, REQUEST, LIMIT, FREE), done.set()), ())
+    assert done.wait(10)
+    wait_for_verdicts()
+    assert [teller.daemon for teller in tellers] == [False]
 
 
 def test_ctrl_c_during_a_dump_is_kept_back_and_delivered(in_folder, silent_card, monkeypatch):
