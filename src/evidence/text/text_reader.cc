@@ -255,13 +255,14 @@ class Reader {
     return last_messages_.emplace_back(std::move(message));
   }
 
-  // Two lines up, since a head may be wrapped, and at most kHeadBytes.
+  // Some lines up, since a head may be wrapped, and at most kHeadBytes.
   static size_t piece_begin(std::string_view text, size_t at) {
     constexpr size_t kHeadBytes = 400;
+    constexpr int kHeadLines = 8;
     const size_t least = at - std::min(at, kHeadBytes);
     size_t begin = at;
     for (int lines = 0; begin > least; --begin) {
-      if (text[begin - 1] == '\n' && ++lines == 3) break;
+      if (text[begin - 1] == '\n' && ++lines > kHeadLines) break;
     }
     return begin;
   }
