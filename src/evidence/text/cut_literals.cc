@@ -42,9 +42,8 @@ bool may_have_prefix(char first) {
 }
 
 // A cheap look, behind a prefix of whatever form.
-bool holds_start_of(std::string_view line, std::string_view wanted) {
+bool holds(std::string_view line, std::string_view start) {
   constexpr size_t kLongestPrefix = 160;
-  const std::string_view start = wanted.substr(0, kBlock);
   const std::string_view near = line.substr(0, std::min(line.find('\n'), kLongestPrefix));
   for (size_t at = 0; at + start.size() <= near.size(); ++at) {
     if (equals_without_case(near.substr(at, start.size()), start)) return true;
@@ -54,12 +53,13 @@ bool holds_start_of(std::string_view line, std::string_view wanted) {
 
 // Whether the lines behind a break go on with the rest of a literal, blanks and prefixes aside.
 bool goes_on(std::string_view behind, std::string_view rest, int64_t& budget) {
-  constexpr size_t kMostBehind = 400;
+  constexpr size_t kMostBehind = 240;
   const std::string_view head = without_blanks_at_front(behind);
   const std::string_view wanted = without_blanks_at_front(rest);
   if (head.empty() || wanted.empty()) return false;
-  const bool begins_so = lower(head.front()) == wanted.front();
-  if (!begins_so && !(may_have_prefix(head.front()) && holds_start_of(head, wanted))) return false;
+  const std::string_view start = wanted.substr(0, kBlock);
+  const bool begins_so = equals_without_case(head.substr(0, start.size()), start);
+  if (!begins_so && !(may_have_prefix(head.front()) && holds(head, start))) return false;
   --budget;
   std::string squeezed(wanted);
   squeezed.erase(std::remove(squeezed.begin(), squeezed.end(), ' '), squeezed.end());
@@ -108,6 +108,7 @@ std::vector<TriggerScan::Hit> CutLiterals::at(std::string_view text, size_t line
       if (goes_on(behind, literal.substr(cut.length), budget)) hits.push_back({end - cut.length, cut.literal});
     }
   };
+  if (before.empty() || before.back() == '\n') return hits;
   if (before.size() >= kBlock) look(before_, before.substr(end - kBlock));
   if (const std::string_view head = without_blanks_at_front(behind.substr(0, 64)); head.size() >= kBlock)
     look(behind_, head.substr(0, kBlock));

@@ -27,7 +27,7 @@ constexpr size_t kTableBytes = size_t{12} << 10;
 constexpr int64_t kMostLooks = 3000;    // at one literal, before the last part of the text
 constexpr size_t kMostMessages = 2000;  // kept; more are counted
 constexpr size_t kMostContexts = 200;   // messages with frames and progress
-constexpr int64_t kMostCuts = 200000;   // comparisons with the lines behind a break, before the last part
+constexpr int64_t kMostCuts = 50000;    // comparisons with the lines behind a break, before the last part
 
 // Literals of the messages, then those of the tables.
 const TriggerScan& scanner() {
