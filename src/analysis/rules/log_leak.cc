@@ -16,16 +16,21 @@ Phase phase_of_growth(const std::vector<GrowthPoint>& points) {
   return phases.size() == 1 ? *phases.begin() : Phase::unknown;
 }
 
-void add_point(const GrowthPoint& point, Finding& finding) {
+Phrase point_text(const GrowthPoint& point) {
   const Phase phase = phase_of(*point.message).phase;
-  const auto bytes = static_cast<int64_t>(point.allocated_bytes);
   Phrase text = Phrase{.key = phase == Phase::unknown ? "log.growth-point" : "log.growth-point-in"}
                     .with("line", format_count(point.message->line))
-                    .with("allocated", format_bytes(bytes));
-  if (phase != Phase::unknown)
-    text = std::move(text).with("phase", Phrase{.key = "instant." + std::string(name_of(phase))});
-  finding.evidence.push_back(FindingEvidence{
-      .text = std::move(text), .event = std::nullopt, .site = {}, .bytes = bytes, .log_line = point.message->line});
+                    .with("allocated", format_bytes(static_cast<int64_t>(point.allocated_bytes)));
+  if (phase == Phase::unknown) return text;
+  return std::move(text).with("phase", Phrase{.key = "instant." + std::string(name_of(phase))});
+}
+
+void add_point(const GrowthPoint& point, Finding& finding) {
+  finding.evidence.push_back(FindingEvidence{.text = point_text(point),
+                                             .event = std::nullopt,
+                                             .site = {},
+                                             .bytes = static_cast<int64_t>(point.allocated_bytes),
+                                             .log_line = point.message->line});
 }
 
 // The first ones and the last.

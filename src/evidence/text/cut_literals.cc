@@ -17,9 +17,11 @@ bool equals_without_case(std::string_view text, std::string_view literal) {
                     [](char a, char b) { return lower(a) == b; });
 }
 
-// As TriggerScan's: the low five bits of a letter are the same in both cases.
+// As TriggerScan's: the low five bits of a letter are the same in both cases; a break counts as a blank.
 size_t block_index(std::string_view block) {
-  const auto bits = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(block[i]) & 0x1F); };
+  const auto bits = [&](size_t i) {
+    return block[i] == '\n' ? size_t{0} : static_cast<size_t>(static_cast<unsigned char>(block[i]) & 0x1F);
+  };
   return bits(0) | bits(1) << 5 | bits(2) << 10;
 }
 
@@ -39,13 +41,26 @@ bool may_have_prefix(char first) {
          std::string_view("DIWECF").find(first) != std::string_view::npos;
 }
 
+// A cheap look, behind a prefix of whatever form.
+bool holds(std::string_view line, std::string_view start) {
+  constexpr size_t kLongestPrefix = 160;
+  const std::string_view near = line.substr(0, std::min(line.find('\n'), kLongestPrefix));
+  for (size_t at = 0; at + start.size() <= near.size(); ++at) {
+    if (equals_without_case(near.substr(at, start.size()), start)) return true;
+  }
+  return false;
+}
+
 // Whether the lines behind a break go on with the rest of a literal, blanks and prefixes aside.
-bool goes_on(std::string_view behind, std::string_view rest) {
-  constexpr size_t kMostBehind = 400;
+bool goes_on(std::string_view behind, std::string_view rest, int64_t& budget) {
+  constexpr size_t kMostBehind = 240;
   const std::string_view head = without_blanks_at_front(behind);
   const std::string_view wanted = without_blanks_at_front(rest);
   if (head.empty() || wanted.empty()) return false;
-  if (lower(head.front()) != wanted.front() && !may_have_prefix(head.front())) return false;
+  const std::string_view start = wanted.substr(0, kBlock);
+  const bool begins_so = equals_without_case(head.substr(0, start.size()), start);
+  if (!begins_so && !(may_have_prefix(head.front()) && holds(head, start))) return false;
+  --budget;
   std::string squeezed(wanted);
   squeezed.erase(std::remove(squeezed.begin(), squeezed.end(), ' '), squeezed.end());
   const CleanText clean = clean_text(behind.substr(0, kMostBehind));
@@ -69,9 +84,11 @@ CutLiterals::CutLiterals(const std::vector<std::string>& literals) : literals_(l
       const Cut cut{.literal = static_cast<uint16_t>(id), .length = static_cast<uint16_t>(length)};
       if (length >= kBlock) {
         before_.add(literal.substr(length - kBlock, kBlock), cut);
-      } else if (const std::string_view rest = without_blanks_at_front(literal.substr(length)); rest.size() >= kBlock) {
-        behind_.add(rest.substr(0, kBlock), cut);
+        continue;
       }
+      if (length + 1 == kBlock) before_.add(" " + std::string(literal.substr(0, length)), cut);  // a word of its own
+      const std::string_view rest = without_blanks_at_front(literal.substr(length));
+      if (rest.size() >= kBlock) behind_.add(rest.substr(0, kBlock), cut);
     }
   }
 }
@@ -88,15 +105,19 @@ std::vector<TriggerScan::Hit> CutLiterals::at(std::string_view text, size_t line
       const std::string_view literal = literals_[cut.literal];
       if (before.size() < cut.length || budget <= 0) continue;
       if (!equals_without_case(before.substr(end - cut.length), literal.substr(0, cut.length))) continue;
-      --budget;
-      if (goes_on(behind, literal.substr(cut.length))) hits.push_back({end - cut.length, cut.literal});
+      if (goes_on(behind, literal.substr(cut.length), budget)) hits.push_back({end - cut.length, cut.literal});
     }
   };
+  if (before.empty() || before.back() == '\n') return hits;
   if (before.size() >= kBlock) look(before_, before.substr(end - kBlock));
   if (const std::string_view head = without_blanks_at_front(behind.substr(0, 64)); head.size() >= kBlock)
     look(behind_, head.substr(0, kBlock));
+  const auto is_same = [](const TriggerScan::Hit& a, const TriggerScan::Hit& b) {
+    return a.at == b.at && a.literal == b.literal;
+  };
   std::stable_sort(hits.begin(), hits.end(),
                    [](const TriggerScan::Hit& a, const TriggerScan::Hit& b) { return a.at < b.at; });
+  hits.erase(std::unique(hits.begin(), hits.end(), is_same), hits.end());
   return hits;
 }
 

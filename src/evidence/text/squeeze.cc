@@ -1,8 +1,8 @@
 #include "evidence/text/squeeze.h"
 
-#include <re2/re2.h>
-
 #include <algorithm>
+
+#include "evidence/text/patterns.h"
 
 namespace oomscope {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
 
 // What loggers, launchers and mail put before a line. Applied until nothing goes, at most kMostPrefixes times.
-const RE2& prefix_pattern() {
-  static const RE2 pattern(
+const re2::RE2& prefix_pattern() {
+  static const re2::RE2 pattern(
       R"(\s*(?:)"
       R"(>+\s?)"                                                    // quoted
       R"(|\[(?:rank|Rank |default)(\d+)\]:?\s?)"                    // torchrun, NCCL
@@ -20,28 +20,44 @@ const RE2& prefix_pattern() {
       R"(|\[\d+,\d+\]<std\w+>:\s?)"                                 // mpirun
       R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"  // a time
       R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                //
-      R"(|\d{1,4}:\s)"                                                                                   // srun --label
       R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                   // a level
       R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                      // columns
-      [] {
-        RE2::Options options;
-        options.set_encoding(RE2::Options::EncodingLatin1);
-        options.set_log_errors(false);
-        return options;
-      }());
+      bytes_options());
   return pattern;
 }
 
+// Of "3: " as srun --label puts it before a line, or 0.
+size_t label_length(std::string_view line) {
+  constexpr size_t kMostDigits = 4;
+  const size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
+  const bool is_label = digits > 0 && digits <= kMostDigits && line.substr(digits).starts_with(": ");
+  return is_label ? digits + 2 : 0;
+}
+
+// Labels stand before most lines; a single one is part of a message that was wrapped ("on device\n1: failed").
+bool has_labels(std::string_view raw) {
+  size_t lines = 0;
+  size_t labelled = 0;
+  while (!raw.empty()) {
+    const std::string_view line = raw.substr(0, raw.find('\n'));
+    lines += line.empty() ? 0 : 1;
+    labelled += label_length(line.substr(0, 8)) > 0 ? 1 : 0;
+    raw.remove_prefix(std::min(line.size() + 1, raw.size()));
+  }
+  return labelled * 2 > lines;
+}
+
 // Takes the prefix off and says how many characters that were.
-size_t strip_prefix(std::string_view line, std::optional<int>& rank) {
+size_t strip_prefix(std::string_view line, bool is_labelled, std::optional<int>& rank) {
   constexpr int kMostPrefixes = 6;
   constexpr size_t kLongestPrefix = 300;
   re2::StringPiece rest(line.data(), std::min(line.size(), kLongestPrefix));
   const char* const start = rest.data();
+  if (is_labelled) rest.remove_prefix(label_length(line));
   for (int i = 0; i < kMostPrefixes; ++i) {
     std::string number;
     const char* const before = rest.data();
-    if (!RE2::Consume(&rest, prefix_pattern(), &number) || rest.data() == before) break;
+    if (!re2::RE2::Consume(&rest, prefix_pattern(), &number) || rest.data() == before) break;
     if (!number.empty() && number.size() < 7) rank = std::stoi(number);
   }
   return static_cast<size_t>(rest.data() - start);
@@ -142,9 +158,10 @@ const CleanLine* CleanText::line_at(size_t raw) const {
 
 std::vector<CleanLine> clean_lines(std::string_view raw) {
   std::vector<CleanLine> lines;
+  const bool is_labelled = has_labels(raw);
   split_lines(raw, [&](RawLine& line) {
     CleanLine clean{.text = {}, .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt};
-    clean.text = line.text.substr(strip_prefix(line.text, clean.rank));
+    clean.text = line.text.substr(strip_prefix(line.text, is_labelled, clean.rank));
     lines.push_back(std::move(clean));
   });
   return lines;
@@ -162,9 +179,10 @@ CleanText clean_text(std::string_view raw) {
   CleanText clean;
   clean.squeezed.reserve(raw.size());
   clean.raw_offsets.reserve(raw.size());
+  const bool is_labelled = has_labels(raw);
   split_lines(raw, [&](RawLine& line) {
     CleanLine out{.text = {}, .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt};
-    const size_t skipped = strip_prefix(line.text, out.rank);
+    const size_t skipped = strip_prefix(line.text, is_labelled, out.rank);
     out.text = line.text.substr(skipped);
     for (size_t i = skipped; i < line.text.size(); ++i) {
       if (is_blank(line.text[i])) continue;

@@ -111,7 +111,9 @@ void look_around(std::string_view raw, Surroundings& around) {
                          contains(raw, "OOMKilled") || contains(raw, "containerd");
   around.is_slurm |= contains(raw, "slurm") || contains(raw, "srun:");
   around.is_rocm |= names_rocm(subject);
-  if (!around.expandable_segments) {
+  // A break leaves one of the three whole.
+  const bool may_set = contains(raw, "ALLOC_CONF") || contains(raw, "expandable") || contains(raw, "segments");
+  if (!around.expandable_segments && may_set) {
     const std::string squeezed = clean_text(raw).squeezed;
     around.expandable_segments =
         sets_expandable_segments(squeezed) || contains(squeezed, "expandable_segmentsisenabled");

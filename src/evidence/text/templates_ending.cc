@@ -237,7 +237,7 @@ const std::vector<Template> kTemplates = {
      .strength = 2,
      .triggers = "killed|已杀死|已砍掉|強制終了|Убито|getötet|processus arrêté",
      .pattern =
-         R"((?:^|(?:it/s|s/it)[^\]]{0,80}\])\s*Killed\s*$|: line \d+:\s+\d+ Killed\s|(?:^|\])\[\d+\]\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
+         R"((?:^|(?:it/s|s/it)[^\]]{0,80}\])\s*Killed\s*$|: line \d+:\s+\d+ Killed(?:\s|$)|(?:^|\])\[\d+\]\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
          R"((?:^|: \S+ \d+: \d+ |: \d+ ?\S+: \d+ )\s*(?:已杀死|已砍掉|強制終了|Убито|Getötet|Processus arrêté))",
      .also = {Kind::cgroup_or_slurm_limit, Kind::not_memory},
      .is_line = true},
@@ -311,13 +311,13 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::no_failure,
      .strength = 0,
      .triggers = "max_ma",
-     .pattern = R"(\bMA {allocated} Max_MA [\d.]+ ?[KMGT]?B CA {reserved} Max_CA)"},
+     .pattern = R"(MA {allocated} Max_MA [\d.]+ ?[KMGT]?B CA {reserved} Max_CA)"},
     {.id = "megatron.gpu",
      .family = Family::note,
      .kind = Kind::no_failure,
      .strength = 0,
      .triggers = "max allocated",
-     .pattern = R"(memory \(MB\) \| allocated : (?P<allocated_number>[\d.]+) \| max allocated : [\d.]+ \| )"
+     .pattern = R"(memory \(MB\) \|? allocated : (?P<allocated_number>[\d.]+) \|? max allocated : [\d.]+ \|? )"
                 R"(reserved : (?P<reserved_number>[\d.]+))"},
     {.id = "printed.allocated",
      .family = Family::note,

@@ -56,7 +56,7 @@ const std::vector<Template> kTemplates = {
      .family = Family::bare_gpu,
      .kind = Kind::gpu_oom,
      .strength = 4,
-     .triggers = "allocation on device",
+     .triggers = "allocation on device|outofmemory",
      .pattern =
          R"((?:OutOfMemoryError : |Exception Message : (?:\*\*)?|Exception during processing !!! )Allocation on device)"},
     {.id = "cuda.oom-cut",

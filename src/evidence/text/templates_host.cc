@@ -65,7 +65,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::host_alloc_failed,
      .strength = 5,
      .triggers = "unable to mmap",
-     .pattern = R"(unable to mmap {tried} from file <(?P<what>[^>]{0,200})> : Cannot allocate memory \(12\))",
+     .pattern = R"(unable to mmap {tried} from file <(?P<what>[^>:]{0,200})>? : Cannot allocate memory \(12\))",
      .also = {Kind::fd_exhausted, Kind::shm_exhausted}},
     {.id = "mmap.memory",
      .family = Family::host_alloc,
@@ -151,7 +151,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::host_alloc_failed,
      .strength = 5,
      .triggers = "cudahostalloc|cudahostregister|cudamallochost",
-     .pattern = R"((?P<what>cudaHostAlloc|cudaHostRegister|cudaMallocHost)\b.{0,80}?out of memory)"},
+     .pattern = R"((?P<what>cudaHostAlloc|cudaHostRegister|cudaMallocHost).{0,80}?out of memory)"},
     {.id = "ggml.pinned",
      .family = Family::host_alloc,
      .kind = Kind::host_alloc_failed,
@@ -305,7 +305,7 @@ const std::vector<Template> kTemplates = {
      .strength = 5,
      .triggers = "no space left",
      .pattern = R"(No space left on device.{0,10}?/dev/shm|shm_open.{0,80}?No space left on device|)"
-                R"(unable to open shared memory object <[^>]{0,100}> in read-write mode : No space left on device)"},
+                R"(unable to open shared memory object <[^>]{0,100}?>? in read-write mode : No space left on device)"},
     // A semaphore or a file of /dev/shm or one on disk: the frames before it decide (src/analysis/).
     {.id = "errno.28",
      .family = Family::disk,
@@ -332,7 +332,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::fd_exhausted,
      .strength = 4,
      .triggers = "unable to open shared memory",
-     .pattern = R"(unable to open shared memory object <[^>]{0,100}> in read(?:-write|/write) mode)",
+     .pattern = R"(unable to open shared memory object <[^>]{0,100}?>? in read(?:-write|/write) mode)",
      .also = {Kind::shm_exhausted}},
     // ---- Windows
     // -----------------------------------------------------------------------------------------------------

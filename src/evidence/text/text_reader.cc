@@ -27,7 +27,7 @@ constexpr size_t kTableBytes = size_t{12} << 10;
 constexpr int64_t kMostLooks = 3000;    // at one literal, before the last part of the text
 constexpr size_t kMostMessages = 2000;  // kept; more are counted
 constexpr size_t kMostContexts = 200;   // messages with frames and progress
-constexpr int64_t kMostCuts = 200000;   // comparisons with the lines behind a break, before the last part
+constexpr int64_t kMostCuts = 50000;    // comparisons with the lines behind a break, before the last part
 
 // Literals of the messages, then those of the tables.
 const TriggerScan& scanner() {
@@ -255,13 +255,14 @@ class Reader {
     return last_messages_.emplace_back(std::move(message));
   }
 
-  // Two lines up, since a head may be wrapped, and at most kHeadBytes.
+  // Some lines up, since a head may be wrapped, and at most kHeadBytes.
   static size_t piece_begin(std::string_view text, size_t at) {
     constexpr size_t kHeadBytes = 400;
+    constexpr int kHeadLines = 8;
     const size_t least = at - std::min(at, kHeadBytes);
     size_t begin = at;
     for (int lines = 0; begin > least; --begin) {
-      if (text[begin - 1] == '\n' && ++lines == 3) break;
+      if (text[begin - 1] == '\n' && ++lines > kHeadLines) break;
     }
     return begin;
   }
