@@ -330,8 +330,11 @@ void find_failures(const std::vector<Rank>& ranks, RankComparison& out) {
 }
 
 bool repeats_of(const Rank& a, const Rank& b) {
-  return !a.error && !b.error && a.node == b.node && a.rank == b.rank && a.facts.device == b.facts.device &&
-         is_same_process(a.facts.events_sample, b.facts.events_sample);
+  if (a.error || b.error || a.facts.device != b.facts.device) return false;
+  const bool apart = a.rank && b.rank && (a.rank != b.rank || a.node != b.node);
+  const bool copies = apart && a.facts.events == b.facts.events;
+  if (copies || (apart && a.says_rank && b.says_rank)) return false;
+  return is_same_process(a.facts.events_sample, b.facts.events_sample);
 }
 
 // Of two snapshots of one process: of the same failure the one with the fewest events behind it.
@@ -402,12 +405,10 @@ RankComparison compare_ranks(const std::vector<Rank>& ranks) {
     out.groups[group].typical = median_member(ranks, whole_members(ranks, out.groups[group].members));
     for (size_t member : out.groups[group].members) out.group_of[member] = group;
   }
-  const bool any_number =
-      std::any_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.rank.has_value(); });
-  const bool any_alike = std::any_of(out.groups.begin(), out.groups.end(),
-                                     [](const RankGroup& group) { return group.members.size() > 1; });
-  out.unrelated = out.groups.size() > 1 && !any_number && !any_alike;
-  find_outliers(ranks, out);
+  const bool any_says_rank = std::any_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.says_rank; });
+  const bool most_differ = out.groups.size() > 1 && out.groups.size() * 2 > ranks.size();
+  out.unrelated = most_differ && !any_says_rank;
+  if (!out.unrelated) find_outliers(ranks, out);
   find_failures(ranks, out);
   return out;
 }

@@ -63,12 +63,14 @@ struct Rank {
   std::string path;
   std::optional<int64_t> node;
   std::optional<int64_t> rank;
+  bool says_rank = false;      // a word of the file's name does
   std::optional<Error> error;  // it could not be read: no facts
   RankFacts facts;
 };
 
 // Takes out what is no rank of its own but another snapshot of a process that is there already, and returns it. The one
-// that failed last stays, else the one that ends last. Ranks that their names number apart all stay.
+// that failed last stays, else the one that ends last. Ranks that their names tell apart all stay, and so do copies
+// that are numbered.
 std::vector<Rank> take_out_repeats(std::vector<Rank>& ranks);
 
 // Ranks of one design: replicas, or the same stage of several pipelines.
@@ -96,7 +98,7 @@ struct RankComparison {
   std::vector<RankGroup> groups;
   std::vector<std::optional<size_t>> group_of;  // by rank; empty for unreadable ones
   std::vector<Outlier> outliers;                // most bytes first
-  bool unrelated = false;  // no name tells a rank, and no two ask alike: recordings, not the ranks of one job
+  bool unrelated = false;  // no name says "rank", and most ask like no other: recordings, not the ranks of one job
   int64_t failed = 0;
   int64_t unreadable = 0;
   std::optional<size_t> first_failure;  // empty: none failed, or nobody can know which was the first

@@ -18,7 +18,13 @@ Design design(std::vector<uint64_t> places, std::vector<KeptBlocks> kept = {}) {
 }
 
 Rank rank(int64_t number, const Design& design, int64_t peak_bytes) {
-  Rank rank{.label = "", .path = "", .node = std::nullopt, .rank = number, .error = std::nullopt, .facts = {}};
+  Rank rank{.label = "",
+            .path = "",
+            .node = std::nullopt,
+            .rank = number,
+            .says_rank = true,
+            .error = std::nullopt,
+            .facts = {}};
   rank.facts.events = 1000;
   rank.facts.peak_allocated_bytes = peak_bytes;
   rank.facts.sites = {{.text = "train.py:1 f", .bytes = peak_bytes, .user_code = true}};
@@ -152,6 +158,23 @@ TEST(Ranks, ThatTheirNamesNumberApartAllStay) {
   for (Rank& each : ranks) each.facts.events_sample = {1, 2, 3, 4};
   EXPECT_TRUE(take_out_repeats(ranks).empty());
   EXPECT_EQ(ranks.size(), 2U);
+}
+
+TEST(Ranks, WithNumbersAtTheirEndsMayBeSnapshotsOfOneProcessButNotCopies) {
+  std::vector<Rank> ranks = {rank(1, kReplica, 1000), rank(2, kReplica, 1000), rank(3, kReplica, 1000)};
+  for (Rank& each : ranks) {
+    each.says_rank = false;
+    each.facts.events_sample = {1, 2, 3, 4};
+  }
+  ranks[1].facts.events += 500;  // a later snapshot; the third is a copy of the first
+  EXPECT_EQ(take_out_repeats(ranks).size(), 1U);
+}
+
+TEST(Ranks, ThatNoNameTellsAndThatMostlyDifferAreNone) {
+  std::vector<Rank> ranks = {rank(1, design({1, 2}), 1000), rank(2, design({3, 4}), 900), rank(3, design({5}), 800)};
+  EXPECT_FALSE(compare_ranks(ranks).unrelated);  // stages of a pipeline
+  for (Rank& each : ranks) each.says_rank = false;
+  EXPECT_TRUE(compare_ranks(ranks).unrelated);
 }
 
 TEST(EventSample, TellsALaterSnapshotOfTheProcessFromAnotherProcess) {

@@ -335,16 +335,18 @@ bool RunFacts::is_left_by_pass(uint32_t allocation) const {
 RunFacts::Larger RunFacts::larger_than_before(uint32_t index) const {
   constexpr int64_t kTooSmall = 64 << 10;
   Larger out;
-  for (size_t nth = 0; nth < rests[index].head.size(); ++nth) {
-    const PassRest::Request& now = rests[index].head[nth];
+  for (const PassRest::Request& now : rests[index].head) {
     int64_t before = 0;
     int64_t same = 0;
+    // One frame may hold several operations, not all of which come in every pass: the largest counts.
     for (uint32_t p = 0; p < index; ++p) {
-      const PassRest::Request& earlier = rests[p].head[nth];
-      const bool is_same = earlier.bytes > 0 && inner_frame(earlier.stack) == inner_frame(now.stack);
-      if (!is_same) continue;
-      before = std::max(before, earlier.bytes);
-      same += 1;
+      int64_t largest = 0;
+      for (const PassRest::Request& earlier : rests[p].head) {
+        const bool is_same = earlier.bytes > 0 && inner_frame(earlier.stack) == inner_frame(now.stack);
+        if (is_same) largest = std::max(largest, earlier.bytes);
+      }
+      before = std::max(before, largest);
+      same += largest > 0 ? 1 : 0;
     }
     if (before == 0 || now.bytes < kTooSmall) continue;
     const double ratio = static_cast<double>(now.bytes) / static_cast<double>(before);

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <set>
 
 #include "analysis/diff.h"
 #include "analysis/rules/ranking.h"
@@ -104,22 +103,6 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 std::string name_of_file(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
   return path == "-" ? "standard input" : name.empty() ? path : name;
-}
-
-// As many folders before the files' names as it takes to tell them apart.
-std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
-  for (const std::string& path : paths) names.push_back(name_of_file(path));
-  std::vector<std::filesystem::path> above(paths.begin(), paths.end());
-  constexpr int kMostFolders = 4;
-  for (int i = 0; i < kMostFolders && std::set<std::string>(names.begin(), names.end()).size() < names.size(); ++i) {
-    for (size_t k = 0; k < names.size(); ++k) {
-      above[k] = above[k].parent_path();
-      const std::string folder = above[k].filename().string();
-      if (!folder.empty()) names[k] = folder + "/" + names[k];
-    }
-  }
-  return names;
 }
 
 // What `why` says of any evidence, with the recordings that it explained.

@@ -19,15 +19,19 @@ constexpr int kMostThreads = 4;                             // files in memory a
 constexpr uintmax_t kLargeFileBytes = uintmax_t{16} << 20;  // and one only where a file is this large: packed ones
                                                             // unpack to a good ten times as much
 
-Rank named_rank(const RankFile& file) {
-  Rank rank{
-      .label = file.job, .path = file.path, .node = file.node, .rank = file.rank, .error = std::nullopt, .facts = {}};
-  if (!file.rank) rank.label = std::filesystem::path(file.path).filename().string();
-  return rank;
+// `name` tells the file from the others, where no number does.
+Rank named_rank(const RankFile& file, const std::string& name) {
+  return {.label = file.rank ? file.job : name,
+          .path = file.path,
+          .node = file.node,
+          .rank = file.rank,
+          .says_rank = file.says_rank,
+          .error = std::nullopt,
+          .facts = {}};
 }
 
 // One rank a device that the file tells of.
-Result<std::vector<Rank>> look_at_file(const RankFile& file, const WhyArguments& arguments,
+Result<std::vector<Rank>> look_at_file(const RankFile& file, const std::string& name, const WhyArguments& arguments,
                                        const std::optional<RuleSet>& rules) {
   OOM_TRY(const Snapshot snapshot, load_snapshot(file.path));
   OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.device));
@@ -35,7 +39,7 @@ Result<std::vector<Rank>> look_at_file(const RankFile& file, const WhyArguments&
   for (int32_t device : devices) {
     const std::unique_ptr<Verification> verification =
         verify(snapshot, device, {.limit_bytes = std::nullopt, .rules = rules});
-    ranks.push_back(named_rank(file));
+    ranks.push_back(named_rank(file, name));
     ranks.back().facts = look_at_rank(*verification);
   }
   return ranks;
@@ -52,15 +56,18 @@ int threads_for(const std::vector<RankFile>& files) {
 
 std::vector<Rank> look_at_files(const std::vector<RankFile>& files, const WhyArguments& arguments,
                                 const std::optional<RuleSet>& rules, Progress& progress) {
+  std::vector<std::string> paths;
+  for (const RankFile& file : files) paths.push_back(file.path);
+  const std::vector<std::string> names = distinct_names(paths);
   std::vector<std::vector<Rank>> by_file(files.size());
   run_parallel(
       files.size(), threads_for(files),
       [&](size_t i) {
-        Result<std::vector<Rank>> ranks = look_at_file(files[i], arguments, rules);
+        Result<std::vector<Rank>> ranks = look_at_file(files[i], names[i], arguments, rules);
         if (ranks) {
           by_file[i] = *std::move(ranks);
         } else {
-          by_file[i] = {named_rank(files[i])};
+          by_file[i] = {named_rank(files[i], names[i])};
           by_file[i].front().error = ranks.error();
         }
       },

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -171,12 +172,33 @@ void leave_aside(RankFiles& result, const char* code, size_t count, const std::s
                                   .source = CaveatSource::recording});
 }
 
+// 2024-01-31, 2024_01_31, 20240131 or seconds since 1970: when it was taken, and no rank.
+bool tells_a_date(const std::string& name) {
+  constexpr size_t kManyDigits = 6;
+  size_t digits = 0;
+  std::vector<size_t> numbers;  // digits of each
+  for (char c : name + '.') {
+    if (is_digit(c)) {
+      ++digits;
+    } else if (digits > 0) {
+      numbers.push_back(std::exchange(digits, 0));
+    } else if (c != '-' && c != '_') {
+      numbers.clear();
+    }
+    const size_t n = numbers.size();
+    if (n >= 3 && numbers[n - 3] == 4 && numbers[n - 2] == 2 && numbers[n - 1] == 2) return true;
+    if (n > 0 && numbers.back() >= kManyDigits) return true;
+  }
+  return false;
+}
+
 // The numbers at the ends of names count only if no name says "rank" and all are alike but for them.
 void read_end_numbers(std::vector<RankFile>& files) {
   if (files.empty()) return;
   const std::string pattern = without_numbers(files.front().path);
   for (const RankFile& file : files) {
-    if (file.rank || without_numbers(file.path) != pattern) return;
+    const std::vector<std::string> parts = parts_of(file.path);
+    if (file.rank || without_numbers(file.path) != pattern || (!parts.empty() && tells_a_date(parts.back()))) return;
   }
   for (RankFile& file : files) {
     const std::vector<std::string> parts = parts_of(file.path);
@@ -208,9 +230,11 @@ RankFile read_rank_name(const std::string& path) {
                 .rank = std::nullopt,
                 .is_oom = speaks_of_failure(parts)};
   file.rank = first_number(parts, {"global_rank", "globalrank", "global-rank"});
-  if (file.rank) return file;  // whatever the node is, it adds nothing
-  file.rank = first_number(parts, {"rank", "localrank", "worker", "gpu", "device"});
-  if (file.rank) file.node = first_number(parts, {"node", "host"});
+  if (!file.rank) {  // a global rank needs no node
+    file.rank = first_number(parts, {"rank", "localrank", "worker", "gpu", "device"});
+    if (file.rank) file.node = first_number(parts, {"node", "host"});
+  }
+  file.says_rank = file.rank.has_value();
   return file;
 }
 
@@ -230,6 +254,24 @@ LogRank read_log_rank(const std::string& path) {
   if (!found.rank && is_of_torchrun && std::all_of(parts[1].begin(), parts[1].end(), is_digit))
     found.rank = small(number_at_end(parts[1]));
   return found;
+}
+
+std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) names.push_back(fs::path(path).filename().string());
+  const bool all_alike =
+      paths.size() > 1 && std::all_of(names.begin(), names.end(), [&](const auto& name) { return name == names[0]; });
+  if (all_alike) names.assign(names.size(), "");
+  std::vector<fs::path> above(paths.begin(), paths.end());
+  constexpr int kMostFolders = 4;
+  for (int i = 0; i < kMostFolders && std::set<std::string>(names.begin(), names.end()).size() < names.size(); ++i) {
+    for (size_t k = 0; k < names.size(); ++k) {
+      above[k] = above[k].parent_path();
+      const std::string folder = above[k].filename().string();
+      if (!folder.empty()) names[k] = names[k].empty() ? folder : folder + "/" + names[k];
+    }
+  }
+  return names;
 }
 
 bool natural_less(const std::string& a, const std::string& b) {
@@ -270,7 +312,7 @@ RankFiles choose_rank_files(const std::vector<std::string>& paths) {
   std::string unnumbered_example;
   std::string older_example;
   for (RankFile& file : files) {
-    if (numbered && !file.rank) {
+    if (numbered && !file.rank && !file.is_oom) {
       unnumbered += 1;
       unnumbered_example = file.path;
       continue;

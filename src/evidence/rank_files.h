@@ -20,6 +20,7 @@ struct RankFile {
   std::string job;  // the folders above, where several jobs lie together; else empty
   std::optional<int64_t> node;
   std::optional<int64_t> rank;  // empty: the name has no number
+  bool says_rank = false;       // a word of the name does; else the number is one at its end, if there is one
   bool is_oom = false;          // by its name it was taken at a failure
 };
 
@@ -41,10 +42,15 @@ struct LogRank {
 };
 [[nodiscard]] LogRank read_log_rank(const std::string& path);
 
+// As much of each path as it takes to tell the files apart: their names, with folders where names are equal, and the
+// folders alone where all files have one name.
+[[nodiscard]] std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
+
 // a2 before a10.
 [[nodiscard]] bool natural_less(const std::string& a, const std::string& b);
 
-// Orders the files and keeps one a rank. Files without a number are left aside where others have one.
+// Orders the files and keeps one a rank. Files without a number are left aside where others have one, but for those
+// that were taken at a failure.
 [[nodiscard]] RankFiles choose_rank_files(const std::vector<std::string>& paths);
 
 // Snapshots below the folder, down to a few levels; links to folders are not followed. Errors: file-unreadable,

@@ -132,5 +132,30 @@ TEST(LookLikeRanks, NeedsNamesThatDifferInTheRankAlone) {
   EXPECT_FALSE(look_like_ranks({"rank0.pickle"}));
 }
 
+TEST(ChooseRankFiles, KeepsAFailuresSnapshotThatNamesNoRank) {
+  const RankFiles chosen = choose_rank_files({"rank0.pickle", "rank1.pickle", "oom_snapshot.pickle", "model.pickle"});
+  ASSERT_EQ(chosen.files.size(), 3U);
+  EXPECT_EQ(chosen.files[0].path, "oom_snapshot.pickle");
+  EXPECT_FALSE(chosen.files[0].says_rank);
+  EXPECT_TRUE(chosen.files[1].says_rank);
+  EXPECT_EQ(chosen.caveats.size(), 1U);
+}
+
+TEST(ChooseRankFiles, ReadsNoRankFromADate) {
+  for (const std::vector<std::string>& paths :
+       std::vector<std::vector<std::string>>{{"snap_2024-01-01.pickle", "snap_2024-01-02.pickle"},
+                                             {"snap_20240101.pickle", "snap_20240102.pickle"},
+                                             {"snap_1700000001.pickle", "snap_1700000002.pickle"}}) {
+    for (const RankFile& file : choose_rank_files(paths).files) EXPECT_EQ(file.rank, std::nullopt) << file.path;
+  }
+}
+
+TEST(DistinctNames, TakeAsManyFoldersAsItNeeds) {
+  EXPECT_EQ(distinct_names({"x/a.pickle", "x/b.pickle"}), (std::vector<std::string>{"a.pickle", "b.pickle"}));
+  EXPECT_EQ(distinct_names({"x/a.pickle", "y/a.pickle"}), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(distinct_names({"x/a.pickle", "y/a.pickle", "y/b.pickle"}),
+            (std::vector<std::string>{"x/a.pickle", "y/a.pickle", "y/b.pickle"}));
+}
+
 }  // namespace
 }  // namespace oomscope

@@ -102,6 +102,14 @@ std::string effect_text(const Predicted& predicted, Language language) {
   return "";
 }
 
+// first, second, third, 4th ... 11th ... 21st, 22nd, 23rd
+std::string ordinal_key(int number) {
+  constexpr std::array<std::string_view, 3> kInWords = {"instant.first", "instant.second", "instant.third"};
+  if (number >= 1 && number <= 3) return std::string(kInWords[static_cast<size_t>(number) - 1]);
+  const int unit = number % 100 / 10 == 1 ? 0 : number % 10;  // 11th, not 11st
+  return unit >= 1 && unit <= 3 ? "instant.nth-" + std::to_string(unit) : "instant.nth";
+}
+
 std::string instant_text(const FindingInstant& instant, Language language) {
   // Nothing failed, and no step, pass or load is under way: that is how it always is.
   const bool steady = !instant.failed && instant.phase == Phase::unknown;
@@ -109,17 +117,19 @@ std::string instant_text(const FindingInstant& instant, Language language) {
   const bool in_step = instant.phase == Phase::forward || instant.phase == Phase::loss ||
                        instant.phase == Phase::backward || instant.phase == Phase::optimizer_step;
   if (!instant.step || !in_step) return phase;
-  constexpr std::array<std::string_view, 3> kOrdinals = {"instant.first", "instant.second", "instant.third"};
-  const size_t index = static_cast<size_t>(std::max(*instant.step, 1)) - 1;
-  const std::string step = index < kOrdinals.size()
-                               ? say(kOrdinals[index], language)
-                               : say(Phrase{.key = "instant.nth"}.with("n", std::to_string(*instant.step)), language);
+  const std::string step =
+      say(Phrase{.key = ordinal_key(*instant.step)}.with("n", std::to_string(*instant.step)), language);
   return say(Phrase{.key = "instant.of-step"}.with("phase", phase).with("step", step), language);
 }
 
 std::string change_line(const Finding& finding, Language language) {
-  if (finding.changes.empty() || finding.changes.front().remedy == "allocator-setting") return "";
-  const Change& change = finding.changes.front();
+  // The settings have lines of their own.
+  const auto first = std::find_if(finding.changes.begin(), finding.changes.end(),
+                                  [](const Change& change) { return change.remedy != "allocator-setting"; });
+  const bool settings_do =
+      !finding.changes.empty() && first != finding.changes.begin() && finding.id == "fragmentation";
+  if (first == finding.changes.end() || settings_do) return "";
+  const Change& change = *first;
   const std::string text = say(Phrase{.key = "finding.change"}.with("text", {change.text}), language);
   return change.predicted ? text + effect_text(*change.predicted, language) : text;
 }

@@ -86,7 +86,11 @@ class RanksWriter {
       phrase.key = "ranks.verdict.unrelated";
       return words(phrase);
     }
-    phrase.key = comparison_.failed == 0     ? "ranks.verdict.none-failed"
+    const int64_t readable = static_cast<int64_t>(ranks_.size()) - comparison_.unreadable;
+    phrase.values.push_back({.name = "readable", .text = format_count(readable), .phrases = {}});
+    const bool some_unread = comparison_.unreadable > 0;
+    phrase.key = comparison_.failed == 0
+                     ? (some_unread ? "ranks.verdict.none-failed-of-readable" : "ranks.verdict.none-failed")
                  : comparison_.failed == 1   ? "ranks.verdict.one-failed"
                  : comparison_.first_failure ? "ranks.verdict.first-failed"
                                              : "ranks.verdict.first-unknown";
@@ -265,7 +269,20 @@ class RanksWriter {
     table.total = Row{.cells = {words("ranks.ranks.total"), "", format_mib(all.peak_allocated_bytes),
                                 format_mib(all.peak_reserved_bytes)},
                       .style = Style::bold};
+    if (comparison_.unrelated) leave_out(table, {4, 1});  // recordings that have nothing to do with each other
     return table;
+  }
+
+  // Columns by their index, the last first.
+  static void leave_out(Table& table, std::initializer_list<size_t> columns) {
+    for (size_t column : columns) {
+      const auto erase_from = [&](auto& cells) {
+        if (column < cells.size()) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(column));
+      };
+      erase_from(table.columns);
+      for (Row& row : table.rows) erase_from(row.cells);
+      if (table.total) erase_from(table.total->cells);
+    }
   }
 
   [[nodiscard]] Row rank_row(size_t rank) const {

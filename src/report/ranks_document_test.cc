@@ -9,8 +9,13 @@ namespace oomscope {
 namespace {
 
 Rank rank(std::optional<int64_t> number, std::string label, std::vector<uint64_t> places, int64_t peak_bytes) {
-  Rank rank{
-      .label = std::move(label), .path = "", .node = std::nullopt, .rank = number, .error = std::nullopt, .facts = {}};
+  Rank rank{.label = std::move(label),
+            .path = "",
+            .node = std::nullopt,
+            .rank = number,
+            .says_rank = number.has_value(),
+            .error = std::nullopt,
+            .facts = {}};
   rank.facts.events = 1000;
   rank.facts.peak_allocated_bytes = peak_bytes;
   rank.facts.design = Design{
@@ -44,7 +49,7 @@ TEST(Ranks, ThatAllCompletedNameTheHighestPeak) {
 TEST(Recordings, WithoutRankAndWithoutACommonPlaceAreNoJob) {
   const RanksReport report = report_of({rank({}, "a.pickle", {1, 2}, 100), rank({}, "b.pickle", {3, 4}, 200)});
   EXPECT_TRUE(report.comparison.unrelated);
-  EXPECT_EQ(first_sentence(report).rfind("2 recordings, not the ranks of one job", 0), 0u);
+  EXPECT_EQ(first_sentence(report).rfind("2 recordings, hardly the ranks of one job", 0), 0u);
 }
 
 TEST(Recordings, ThatAskAlikeMayBeOneJobWhateverTheirNames) {

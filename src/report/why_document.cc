@@ -137,6 +137,14 @@ std::vector<std::string> setting_lines(const Diagnosis& diagnosis, const Changes
   return lines;
 }
 
+// The beginning of a text that is written out below, whole words of it.
+std::string one_line(const std::string& text) {
+  if (display_width(text) <= kScreenColumns) return text;
+  std::string line = shorten(text, kScreenColumns, Keep::head, TerminalOptions{});
+  const size_t space = line.rfind(' ');
+  return space == std::string::npos ? line : line.substr(0, space) + " ..";
+}
+
 // Lines that a section takes on the first screen.
 size_t height(const Section& section) {
   const std::string text = render_section(section, TerminalOptions{.width_columns = kScreenColumns});
@@ -450,7 +458,8 @@ std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, const std::v
   }
   // Settings and what they bring, proof, trust, next.
   constexpr size_t kBelow = 7;
-  const size_t room = kFirstScreenLines - std::min(kFirstScreenLines, height(sections) + kBelow);
+  const size_t change = findings.empty() || change_line(findings.front(), language).empty() ? 0 : 1;
+  const size_t room = kFirstScreenLines - std::min(kFirstScreenLines, height(sections) + kBelow + change);
   sections.push_back(joined(Section{.body = balance_table(diagnosis, room, language)}));
   return sections;
 }
@@ -474,8 +483,8 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
   const std::string change = findings.empty() ? "" : change_line(findings.front(), language);
   const size_t settings = setting_lines(diagnosis, changes, 1, language).size();
   if (!change.empty() && room > settings) {
-    const std::string one_line = shorten(change, kScreenColumns, Keep::head, TerminalOptions{});
-    sections.insert(sections.begin(), joined(Section{.body = Sentence{.text = one_line, .style = Style::green}}));
+    sections.insert(sections.begin(),
+                    joined(Section{.body = Sentence{.text = one_line(change), .style = Style::green}}));
     room -= 1;
   }
   std::vector<std::string> lines = setting_lines(diagnosis, changes, std::max<size_t>(room, 1), language);

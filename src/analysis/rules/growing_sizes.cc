@@ -61,7 +61,7 @@ std::vector<Finding> find_growing_sizes(const CaseFacts& facts) {
                       .with("first", format_bytes(best->first))
                       .with("last", format_bytes(best->last))
                       .with("rises", format_count(best->rises))
-                      .with("live", format_bytes(live))
+                      .with("live", format_bytes(live - (run.instant().stack == stack ? run.request() : 0)))
                       .with("unused", format_bytes(unused));
   finding.confidence = Confidence::high;
   finding.because = because("sizes-rise");

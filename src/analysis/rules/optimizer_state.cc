@@ -72,13 +72,14 @@ std::vector<Finding> find_optimizer_state(const CaseFacts& facts) {
   const int64_t state = run.bytes_at(Category::optimizer_state);
   const Span& span = run.structure.span_at(run.instant().event);
   const bool asks_for_state = run.structure.traits(run.instant().stack).has(Trait::optimizer_state);
+  const bool makes_none_yet = state == 0 && run.step <= 1;  // the first request of a step without frames
   const bool in_first_step =
-      run.phase == Phase::optimizer_step && (asks_for_state || state == 0 || state_made_since(run, span.begin) > 0);
+      run.phase == Phase::optimizer_step && (asks_for_state || makes_none_yet || state_made_since(run, span.begin) > 0);
   const bool behind_first_step = run.step == 2 && run.phase != Phase::optimizer_step && state > 0;
   if (!in_first_step && !behind_first_step) return {};
   if (behind_first_step && !run.fits_without(state)) return {};
   Finding finding = finding_of(run, "optimizer-state");
-  finding.bytes = in_first_step ? state + run.request() : state;
+  finding.bytes = state + (asks_for_state || makes_none_yet ? run.request() : 0);
   const int64_t parameters = run.bytes_at(Category::parameter);
   finding.claim =
       Phrase{
