@@ -88,7 +88,9 @@ TEST(Cap, HoldsFromItsEventOn) {
   WhatIf question{.rules = default_rule_set(), .settings = {}, .cap_bytes = 16 * kMiB};
   EXPECT_FALSE(replay_what_if(requests_in(snapshot), question).completed);
   question.cap_from_event = 6;
-  EXPECT_TRUE(replay_what_if(requests_in(snapshot), question).completed);
+  const Outcome outcome = replay_what_if(requests_in(snapshot), question);
+  EXPECT_TRUE(outcome.completed);
+  EXPECT_LE(outcome.peak_reserved, 16 * kMiB);  // under the cap, and not what was reserved before it
 }
 
 }  // namespace

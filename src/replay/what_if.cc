@@ -222,14 +222,27 @@ class Run {
   }
 
   void reach(uint32_t event) {
-    const bool begins = question_.cap_from_event > 0 && event != kNoEvent && event >= question_.cap_from_event;
-    if (begins) allocator_.set_memory_limit(question_.cap_bytes);
+    if (question_.cap_from_event == 0 || has_late_cap_ || event == kNoEvent || event < question_.cap_from_event) return;
+    has_late_cap_ = true;
+    reserved_under_cap_ = reserved_within_cap();
+    allocator_.set_memory_limit(question_.cap_bytes);
+  }
+
+  // What is above a cap that came late is cache of before, given back as soon as it is in the way.
+  [[nodiscard]] int64_t reserved_within_cap() const {
+    return std::min(allocator_.reserved_bytes(), question_.cap_bytes.value_or(allocator_.reserved_bytes()));
+  }
+
+  Block* ask(int64_t bytes, const RequestStream::Place& place) {
+    Block* block = allocator_.malloc_in_pool(bytes, place.stream, place.pool);
+    if (has_late_cap_) reserved_under_cap_ = std::max(reserved_under_cap_, reserved_within_cap());
+    return block;
   }
 
   void malloc(size_t index, uint32_t id) {
     reach(requests_.begin[id]);
     const RequestStream::Place& place = requests_.places[requests_.place[id]];
-    Block* block = allocator_.malloc_in_pool(requests_.size[id], place.stream, place.pool);
+    Block* block = ask(requests_.size[id], place);
     blocks_[id] = block;
     if (block != nullptr) block->tag = tag_of(id);
     if (block != nullptr || requests_.size[id] <= 0) return;
@@ -248,7 +261,7 @@ class Run {
   void failed(uint32_t id) {
     const RequestStream::Failure& failure = requests_.failures[id];
     reach(failure.event);
-    Block* block = allocator_.malloc_in_pool(failure.size, failure.place.stream, failure.place.pool);
+    Block* block = ask(failure.size, failure.place);
     outcome_.failure_served[id] = block != nullptr;
     if (block == nullptr) {
       if (failure.last) stop(failure.event, failure.size);
@@ -269,7 +282,7 @@ class Run {
     const Stats& stats = allocator_.stats();
     outcome_.peak_requested = stats.requested_bytes.all().peak;
     outcome_.peak_allocated = stats.allocated_bytes.all().peak;
-    outcome_.peak_reserved = stats.reserved_bytes.all().peak;
+    outcome_.peak_reserved = has_late_cap_ ? reserved_under_cap_ : stats.reserved_bytes.all().peak;
     outcome_.num_device_alloc = stats.num_device_alloc;
     outcome_.num_device_free = stats.num_device_free;
     outcome_.num_alloc_retries = stats.num_alloc_retries;
@@ -284,6 +297,8 @@ class Run {
   CachingAllocator allocator_;
   std::vector<Block*> blocks_;
   int64_t most_reserved_ = 0;
+  bool has_late_cap_ = false;
+  int64_t reserved_under_cap_ = 0;
   Outcome outcome_;
 };
 

@@ -70,7 +70,7 @@ struct WhatIf {
   AllocatorSettings settings;
   std::optional<int64_t> cap_bytes;
   AddressPolicy policy = AddressPolicy::chunks;
-  uint32_t cap_from_event = 0;  // the cap holds from there on
+  uint32_t cap_from_event = 0;  // the cap holds from there on, and the peak of reserved bytes is counted from there on
   size_t curve_points = 0;      // of Outcome::reserved_curve
 };
 
