@@ -269,6 +269,7 @@ std::string overview(const std::vector<Command>& commands) {
         "                                                  (or paste: oomscope why)\n"
         "  a snapshot (torch.cuda.memory._dump_snapshot)   oomscope why oom.pickle\n"
         "  a folder with the snapshots of all ranks        oomscope why ranks/\n"
+        "  two small runs: the largest batch that fits     oomscope fit b1.pickle b2.pickle --gpu 24GiB\n"
         "  no snapshot yet: these lines in the job, before training\n"
         "      torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n"
         "      torch._C._cuda_attach_out_of_memory_observer(\n"

@@ -213,6 +213,7 @@ Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
     fit.points.push_back({.value = value,
                           .recorded = std::find(model.values.begin(), model.values.end(), value) != model.values.end(),
                           .outcome = {},
+                          .limited = {},
                           .fits = {},
                           .instant = {}});
   }
@@ -221,7 +222,10 @@ Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
       [&](size_t i) {
         FitPoint& point = fit.points[i];
         point.outcome = outcome_at(model, point.value, unlimited);
-        if (question.cap_bytes) point.fits = fits_at(model, point.value, limited);
+        if (question.cap_bytes) {
+          point.limited = replay_what_if(requests_at(model, point.value), limited);
+          point.fits = fits_at(model, point.value, limited);
+        }
         point.instant = find_instant(structure, requests_at(model, point.value));
       },
       question.progress);

@@ -36,6 +36,7 @@ struct ScalingModel {
   std::vector<int64_t> values;     // ascending, one a recording
   std::vector<size_t> recordings;  // by value: index into the inputs
   ValueSource source = ValueSource::given;
+  bool are_batches = false;      // the values: as far as the files' names say
   int power = 1;                 // sizes follow value^power: 2 for the side of a square image
   RequestLog base;               // of the largest value
   std::vector<SizeModel> sizes;  // by allocation of the base

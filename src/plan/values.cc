@@ -57,6 +57,35 @@ std::optional<std::vector<int64_t>> values_in_names(const ValueQuestion& questio
   return std::nullopt;
 }
 
+// Does each path name its value as a batch's: "b8", "bs-8", "batch_size=8"?
+bool name_batches(const std::vector<std::string>& paths, const std::vector<int64_t>& values) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto names_batch = [&](const std::string& path, int64_t value) {
+    const std::string number = std::to_string(value);
+    for (size_t at = path.find(number); at != std::string::npos; at = path.find(number, at + 1)) {
+      const size_t end = at + number.size();
+      const bool is_whole = (end == path.size() || path[end] < '0' || path[end] > '9');
+      size_t begin = at;
+      while (begin > 0 &&
+             (is_letter(path[begin - 1]) || std::string_view("-_= ").find(path[begin - 1]) != std::string_view::npos)) {
+        --begin;
+      }
+      std::string word = path.substr(begin, at - begin);
+      word.erase(std::remove_if(word.begin(), word.end(), [&](char c) { return !is_letter(c); }), word.end());
+      std::transform(word.begin(), word.end(), word.begin(), [](char c) { return static_cast<char>(c | 0x20); });
+      for (std::string_view known : {"b", "bs", "batch", "batchsize"}) {
+        const bool ends = word.size() >= known.size() && word.ends_with(known) && (known.size() > 2 || word == known);
+        if (is_whole && ends) return true;
+      }
+    }
+    return false;
+  };
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (!names_batch(paths[i], values[i])) return false;
+  }
+  return true;
+}
+
 // The smallest whole numbers in the ratios of the sizes.
 std::optional<std::vector<int64_t>> values_in_ratio(const std::vector<double>& growth) {
   for (int64_t last = 2; last <= kMostDenominator * kMostDenominator; ++last) {
@@ -90,10 +119,14 @@ Result<FoundValues> find_values(const ValueQuestion& question) {
                    .hint = "oomscope fit --help",
                    .values = {{"value", std::to_string(*std::adjacent_find(values.begin(), values.end()))}}};
     }
-    return FoundValues{.values = values, .source = ValueSource::given};
+    return FoundValues{
+        .values = values, .are_batches = name_batches(question.paths, values), .source = ValueSource::given};
   }
   if (question.growth.empty()) return FoundValues{.values = {1}, .source = ValueSource::single};
-  if (const auto named = values_in_names(question)) return FoundValues{.values = *named, .source = ValueSource::names};
+  if (const auto named = values_in_names(question)) {
+    return FoundValues{
+        .values = *named, .are_batches = name_batches(question.paths, *named), .source = ValueSource::names};
+  }
   if (const auto whole = values_in_ratio(question.growth))
     return FoundValues{.values = *whole, .source = ValueSource::ratios};
   const bool same = std::all_of(question.growth.begin(), question.growth.end(), [](double g) { return g == 1; });
@@ -103,7 +136,7 @@ Result<FoundValues> find_values(const ValueQuestion& question) {
                .hint = "error.values-unknown.hint"};
 }
 
-Result<std::vector<int64_t>> parse_values(std::string_view text) {
+Result<std::vector<int64_t>> parse_values(std::string_view option, std::string_view text) {
   std::vector<int64_t> values;
   std::string_view rest = text;
   while (true) {
@@ -114,8 +147,8 @@ Result<std::vector<int64_t>> parse_values(std::string_view text) {
     if (error != std::errc{} || end != word.data() + word.size() || value <= 0 || value > kMostValue) {
       return Error{.code = "bad-usage",
                    .what = "error.no-values",
-                   .where = "--values",
-                   .hint = "error.values.hint",
+                   .where = std::string(option),
+                   .hint = option == "--values" ? "error.values.hint" : "--at 32",
                    .values = {{"text", std::string(text)}}};
     }
     values.push_back(value);

@@ -44,9 +44,9 @@ TEST(Values, TwoRecordingsOfOneValueAreRefused) {
 }
 
 TEST(Values, AListIsWholeNumbersAboveZero) {
-  EXPECT_EQ(*parse_values("1,2,16"), (std::vector<int64_t>{1, 2, 16}));
+  EXPECT_EQ(*parse_values("--values", "1,2,16"), (std::vector<int64_t>{1, 2, 16}));
   for (const char* text : {"", ",", "1,", "1,,2", "0,1", "-1,2", "1.5,2", "a,b", "1, 2", "99999999999999999999,1"}) {
-    EXPECT_FALSE(parse_values(text)) << text;
+    EXPECT_FALSE(parse_values("--values", text)) << text;
   }
 }
 

@@ -8,14 +8,22 @@
 namespace oomscope {
 namespace {
 
-// Passes that were never followed by backward, and that keep something all the same.
-Result<Job> no_grad(const Job& job) {
+// Passes that were never followed by backward. One that a failure ended says nothing of whether it would have come.
+std::vector<bool> passes_without_backward(const Job& job) {
+  std::vector<bool> chosen;
+  for (const JobPass& pass : job.passes)
+    chosen.push_back(!pass.has_backward && !(job.ends_in_failure && &pass == &job.passes.back()));
+  return chosen;
+}
+
+}  // namespace
+
+Result<Job> without_graph(const Job& job, const std::vector<bool>& passes) {
   JobEditor editor(job);
   bool frees = false;
-  // A pass that a failure ended says nothing of whether backward would have come.
-  for (const JobPass& pass : job.passes) {
-    if (pass.has_backward || pass.begin == kNowhere) continue;
-    if (job.ends_in_failure && &pass == &job.passes.back()) continue;
+  for (size_t p = 0; p < job.passes.size(); ++p) {
+    const JobPass& pass = job.passes[p];
+    if (!passes[p] || pass.begin == kNowhere) continue;
     const std::vector<Layer> layers = find_layers(job, pass);
     std::vector<uint32_t> ids;
     for (uint32_t id : job.made_between(pass.begin, pass.end)) {
@@ -42,13 +50,12 @@ Result<Job> no_grad(const Job& job) {
   return editor.build();
 }
 
-}  // namespace
-
 Measure without_gradients() {
   return {.id = "no-grad",
+          .name = "no-grad",
           .remedy = "no-grad",
           .group = MeasureGroup::mode,
-          .apply = no_grad,
+          .apply = [](const Job& job, int64_t) { return without_graph(job, passes_without_backward(job)); },
           .time_factor = 1.0,
           .rank_cost = 1.0};
 }
