@@ -134,10 +134,12 @@ std::vector<std::pair<uint32_t, uint32_t>> pair_runs(const std::vector<Run>& a, 
 }
 
 // By how much sizes grow, over runs of equal length with frames: base over other, in 1/10000, and how many do.
+// `of_tensors`: neither scratch nor a few numbers.
 using Growths = std::map<int64_t, int64_t>;
 Growths find_growths(const RequestLog& a, const RequestLog& b, const std::vector<Run>& runs_a,
                      const std::vector<Run>& runs_b, const std::vector<std::pair<uint32_t, uint32_t>>& pairs,
-                     int64_t least_bytes) {
+                     bool of_tensors) {
+  constexpr int64_t kScalars = 512;  // a batch and one more is no other quantity
   Growths count;
   for (const auto& [i, j] : pairs) {
     const Run& x = runs_a[i];
@@ -146,7 +148,8 @@ Growths find_growths(const RequestLog& a, const RequestLog& b, const std::vector
     for (uint32_t k = 0; k < x.end - x.begin; ++k) {
       const int64_t from = size_at(b, y.begin + k);
       const int64_t to = size_at(a, x.begin + k);
-      if (from > least_bytes && to != from) {
+      if (of_tensors && (from < kScalars || a.scratch[x.begin + k])) continue;
+      if (from > 0 && to != from) {
         ++count[std::llround(static_cast<double>(to) / static_cast<double>(from) * kGrowthUnit)];
       }
     }
@@ -392,10 +395,8 @@ RequestMatch match_requests(const RequestLog& base, const RequestLog& other) {
   const std::vector<Run> runs_a = runs_of(base);
   const std::vector<Run> runs_b = runs_of(other);
   const std::vector<std::pair<uint32_t, uint32_t>> pairs = pair_runs(runs_a, runs_b);
-  match.growth = common_growth(find_growths(base, other, runs_a, runs_b, pairs, 0));
-  constexpr int64_t kScalars = 512;  // a batch and one more is no other quantity
-  match.smaller_growth =
-      find_smaller_growth(find_growths(base, other, runs_a, runs_b, pairs, kScalars - 1), match.growth);
+  match.growth = common_growth(find_growths(base, other, runs_a, runs_b, pairs, false));
+  match.smaller_growth = find_smaller_growth(find_growths(base, other, runs_a, runs_b, pairs, true), match.growth);
   RunAlignment alignment(base, other, match.growth);
   for (const auto& [i, j] : pairs) alignment.align(runs_a[i], runs_b[j], match.partner);
   const auto counts = [](const RequestLog& log, size_t i) { return log.site[i] != 0 && !log.scratch[i] ? 1 : 0; };

@@ -107,14 +107,12 @@ Result<Done> check_settings(const ScalingInput& a, const ScalingInput& b) {
   return differ("settings", a, b);
 }
 
-// Two quantities at once: one of them alone cannot be scaled by what both do. A square, as of an image's side, is one;
-// but tokens have no sides.
+// Two quantities at once: one of them alone cannot be scaled by what both do. Where tokens are looked up, positions
+// tell; images have sides, whose rows grow less than their squares do.
 Result<Done> check_one_quantity(const RequestMatch& match, bool has_tokens, const ScalingInput& a,
                                 const ScalingInput& b) {
-  if (!match.smaller_growth) return Done{};
+  if (!match.smaller_growth || !has_tokens) return Done{};
   const double smaller = *match.smaller_growth;
-  const bool is_square = std::abs(smaller * smaller - match.growth) < 1e-2 * match.growth;
-  if (is_square && !has_tokens) return Done{};
   return differ("two-quantities", a, b,
                 {{"growth", fmt::format("{:.3g}", match.growth)}, {"smaller", fmt::format("{:.3g}", smaller)}});
 }

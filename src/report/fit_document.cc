@@ -94,7 +94,7 @@ class FitWriter {
       const Outcome& outcome = point.outcome.main;
       table.rows.push_back(
           Row{.cells = {fmt::format("{}{}", point.value, point.recorded ? "*" : ""), format_mib(outcome.peak_requested),
-                        format_mib(outcome.peak_allocated), reserved_text(point.outcome),
+                        format_mib(outcome.peak_allocated), reserved_text(point),
                         point.limited && point.limited->completed ? format_mib(point.limited->peak_reserved) : "",
                         point.fits ? words(fmt::format("fit.fits.{}", name_of(*point.fits))) : "",
                         phase_text(point.instant.phase)},
@@ -104,12 +104,14 @@ class FitWriter {
     return table;
   }
 
-  // With the range where guesses of scratch, or the places of segments, make one.
-  static std::string reserved_text(const OutcomeRange& range) {
+  // With the range where scratch is guessed.
+  [[nodiscard]] std::string reserved_text(const FitPoint& point) const {
+    const OutcomeRange& range = point.outcome;
     const std::string middle = format_mib(range.main.peak_reserved);
-    if (range.peak_reserved_low == range.peak_reserved_high) return middle;
+    const bool is_guessed = !report_.model.guesses.empty() && point.value != report_.model.base_value();
+    if (!is_guessed || point.recorded || range.peak_reserved_low == range.peak_reserved_high) return middle;
     const auto count = [](int64_t bytes) { return format_count(bytes / kMiB); };
-    return fmt::format("{}–{} … {}", count(range.peak_reserved_low), count(range.peak_reserved_high), middle);
+    return fmt::format("{} ({}–{})", middle, count(range.peak_reserved_low), count(range.peak_reserved_high));
   }
 
   [[nodiscard]] Table settings_table() const {
