@@ -263,6 +263,10 @@ int64_t varied(int64_t size, int64_t base_size, uint32_t variant) {
   uint64_t hash = static_cast<uint64_t>(base_size) * 0x9e3779b97f4a7c15ULL ^ variant * 0xd1342543de82ef95ULL;
   hash = (hash ^ (hash >> 29)) * 0xbf58476d1ce4e5b9ULL;
   hash ^= hash >> 32;
+  if (variant >= kLowVariant) {
+    return static_cast<int64_t>(static_cast<double>(size) *
+                                (variant == kLowVariant ? 1 - kGuessRange : 1 + kGuessRange));
+  }
   const double share = static_cast<double>(hash % 20001) / 10000 - 1;
   return static_cast<int64_t>(static_cast<double>(size) * (1 + kGuessSpread * share));
 }
@@ -349,6 +353,7 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::o
   model.source = found.source;
   model.are_batches = found.are_batches;
   model.recordings = order;
+  for (size_t index : order) model.recorded.push_back(logs[index].requests);
   model.base = logs[base];
   if (!others.empty()) {
     const double ratio = static_cast<double>(model.values.back()) / static_cast<double>(model.values.front());
@@ -396,6 +401,16 @@ RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t var
   }
   out.failures.clear();
   return out;
+}
+
+bool is_recorded(const ScalingModel& model, int64_t value) {
+  return std::find(model.values.begin(), model.values.end(), value) != model.values.end();
+}
+
+RequestStream run_at(const ScalingModel& model, int64_t value, uint32_t variant) {
+  const auto found = std::find(model.values.begin(), model.values.end(), value);
+  if (found == model.values.end()) return requests_at(model, value, variant);
+  return model.recorded[static_cast<size_t>(found - model.values.begin())];
 }
 
 }  // namespace oomscope

@@ -198,7 +198,7 @@ Result<std::vector<int64_t>> parse_values(std::string_view option, std::string_v
       return Error{.code = "bad-usage",
                    .what = "error.no-values",
                    .where = std::string(option),
-                   .hint = option == "--values" ? "error.values.hint" : "--at 32",
+                   .hint = option == "--values" ? "error.values.hint" : std::string(option) + " 8",
                    .values = {{"text", std::string(text)}}};
     }
     values.push_back(value);

@@ -108,8 +108,8 @@ class FitWriter {
   [[nodiscard]] std::string reserved_text(const FitPoint& point) const {
     const OutcomeRange& range = point.outcome;
     const std::string middle = format_mib(range.main.peak_reserved);
-    const bool is_guessed = !report_.model.guesses.empty() && point.value != report_.model.base_value();
-    if (!is_guessed || point.recorded || range.peak_reserved_low == range.peak_reserved_high) return middle;
+    if (report_.model.guesses.empty() || point.recorded || range.peak_reserved_low == range.peak_reserved_high)
+      return middle;
     const auto count = [](int64_t bytes) { return format_count(bytes / kMiB); };
     return fmt::format("{} ({}–{})", middle, count(range.peak_reserved_low), count(range.peak_reserved_high));
   }

@@ -38,10 +38,11 @@ Drawing panel(const StepSeries& series, const std::string& title, const StepPict
     for (const CategoryBytes& column : series.columns) layer.bytes.push_back(column[category]);
     timeline.layers.push_back(std::move(layer));
   }
+  // Its number stands in the title: beside the line it would lie on the bytes.
   if (picture.capacity_bytes) {
-    timeline.limits.push_back(
-        {.bytes = *picture.capacity_bytes,
-         .text = fmt::format("{} {}", say("fit.picture.capacity", language), format_mib(*picture.capacity_bytes))});
+    timeline.limits.push_back({.bytes = *picture.capacity_bytes, .text = ""});
+    timeline.title +=
+        fmt::format("; {} {}", say("fit.picture.capacity", language), format_mib(*picture.capacity_bytes));
   }
   return draw_timeline(timeline, kPanel);
 }

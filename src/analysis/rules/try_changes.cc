@@ -23,7 +23,7 @@ class Tester {
     for (const Trial& trial : trials) {
       if (budget_ <= 0) break;
       const std::optional<RequestStream> changed = changed_by(trial);
-      if (!changed) continue;
+      if (!changed || first_effect(trial, *changed) == kNoEvent) continue;  // nothing of it is in the recording
       const Answer answer = replay(trial, *changed);
       if (!best || answer.result < best->result) best = answer;
       if (best->result == Ending::completes) break;
