@@ -173,15 +173,25 @@ bool is_simple_fraction(double ratio) {
   return false;
 }
 
-// Where batch and length grow together, most sizes do by both, but positions and masks by the length's alone.
-std::optional<double> find_smaller_growth(const Growths& growths, double growth) {
+// Where batch and length change together, most sizes do by both, but a few, positions and masks, by the length's alone:
+// by another ratio than that of most, or a power of it.
+std::optional<double> find_other_growth(const Growths& growths, double growth) {
   constexpr int64_t kSeveral = 3;
+  constexpr int64_t kFew = 4;  // at most such a part of those that grow as most
+  constexpr double kAlike = 0.01;
+  if (growth < 1 + kAlike) return std::nullopt;
+  const auto of_most = growths.find(std::llround(growth * kGrowthUnit));
+  const int64_t most_count = of_most == growths.end() ? 0 : of_most->second;
   std::optional<double> found;
   int64_t most = kSeveral - 1;
   for (const auto& [units, count] : growths) {
     const double ratio = static_cast<double>(units) / kGrowthUnit;
-    const bool is_between = ratio > 1.01 && ratio < growth * 0.99;
-    if (!is_between || !is_simple_fraction(ratio) || !is_simple_fraction(growth / ratio) || count <= most) continue;
+    bool is_power = false;
+    for (double power = 1; power < growth * growth * growth * growth * (1 + kAlike); power *= growth) {
+      is_power = is_power || std::abs(ratio / power - 1) < kAlike;
+    }
+    if (is_power || count <= most || count * kFew > most_count) continue;
+    if (!is_simple_fraction(ratio) || !is_simple_fraction(growth / ratio)) continue;
     found = ratio;
     most = count;
   }
@@ -396,7 +406,7 @@ RequestMatch match_requests(const RequestLog& base, const RequestLog& other) {
   const std::vector<Run> runs_b = runs_of(other);
   const std::vector<std::pair<uint32_t, uint32_t>> pairs = pair_runs(runs_a, runs_b);
   match.growth = common_growth(find_growths(base, other, runs_a, runs_b, pairs, false));
-  match.smaller_growth = find_smaller_growth(find_growths(base, other, runs_a, runs_b, pairs, true), match.growth);
+  match.other_growth = find_other_growth(find_growths(base, other, runs_a, runs_b, pairs, true), match.growth);
   RunAlignment alignment(base, other, match.growth);
   for (const auto& [i, j] : pairs) alignment.align(runs_a[i], runs_b[j], match.partner);
   const auto counts = [](const RequestLog& log, size_t i) { return log.site[i] != 0 && !log.scratch[i] ? 1 : 0; };

@@ -48,10 +48,10 @@ struct FirstDifference {
 };
 
 struct RequestMatch {
-  std::vector<uint32_t> partner;         // by position in the base's order: position in the other's, or kNoMatch
-  double growth = 1;                     // by which most of the sizes that differ do: base over other
-  std::optional<double> smaller_growth;  // by which others do, between none and that: of another quantity
-  int64_t framed = 0;                    // requests of the base that have frames and are no scratch
+  std::vector<uint32_t> partner;       // by position in the base's order: position in the other's, or kNoMatch
+  double growth = 1;                   // by which most of the sizes that differ do: base over other
+  std::optional<double> other_growth;  // by which a few others do: another quantity
+  int64_t framed = 0;                  // requests of the base that have frames and are no scratch
   int64_t framed_unmatched = 0;
   int64_t matched = 0;
   std::vector<FirstDifference> first;  // one at most

@@ -111,10 +111,10 @@ Result<Done> check_settings(const ScalingInput& a, const ScalingInput& b) {
 // tell; images have sides, whose rows grow less than their squares do.
 Result<Done> check_one_quantity(const RequestMatch& match, bool has_tokens, const ScalingInput& a,
                                 const ScalingInput& b) {
-  if (!match.smaller_growth || !has_tokens) return Done{};
-  const double smaller = *match.smaller_growth;
-  return differ("two-quantities", a, b,
-                {{"growth", fmt::format("{:.3g}", match.growth)}, {"smaller", fmt::format("{:.3g}", smaller)}});
+  if (!match.other_growth || !has_tokens) return Done{};
+  return differ(
+      "two-quantities", a, b,
+      {{"growth", fmt::format("{:.3g}", match.growth)}, {"other", fmt::format("{:.3g}", *match.other_growth)}});
 }
 
 bool looks_up_tokens(const Snapshot& snapshot) {

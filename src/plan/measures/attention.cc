@@ -37,7 +37,8 @@ Scores find_scores(const Job& job) {
     if (!traits.has(Trait::attention)) continue;
     if (traits.has(Trait::linear)) {
       projection = std::max(projection, job.size(id));
-    } else if (job.is_kept_for_backward(id)) {
+    } else if (job.is_kept_for_backward(id) ||
+               (block.pass < job.passes.size() && !job.passes[block.pass].has_backward)) {
       raise(kept, job.size(id), traits.has(Trait::multihead));
       if (traits.has(Trait::softmax)) raise(softmax, job.size(id), traits.has(Trait::multihead));
     }
