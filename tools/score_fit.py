@@ -166,6 +166,10 @@ PAIRS = [("gpt_nodrop", "checkpointing", "gpt_ckpt"), ("gpt_fp32", "autocast-bf1
          ("small/gpt_fp32/b1", "checkpointing", "small/gpt_ckpt/b1"),
          ("small/gpt_fp32/b1", "fused-optimizer", "small/gpt_fused/b1"),
          ("small/gpt_fp32/b1", "sgd-momentum", "small/gpt_sgd/b1")]
+# Not in the thresholds: the way back of measures, where the recordings have both ends.
+BACK = [("gpt_fused", "foreach-on", "gpt_fp32"), ("gpt_noforeach", "foreach-on", "gpt_fp32"),
+        ("gpt_fused", "foreach-off", "gpt_noforeach"), ("gpt_sdpa1024", "eager-attention", "gpt_eager"),
+        ("small/gpt_fused/b1", "foreach-on", "small/gpt_fp32/b1")]
 TIMED = [("gpt_nodrop", "checkpointing", "gpt_ckpt"), ("gpt_fp32", "fused-optimizer", "gpt_fused"),
          ("gpt_fp32", "foreach-off", "gpt_noforeach")]
 
@@ -187,7 +191,8 @@ def step_seconds(folder):
 def score_measures(program, data, score):
     errors = []
     nothing = wrong = 0
-    for base, measure, other in PAIRS:
+    for base, measure, other in PAIRS + BACK:
+        is_back = (base, measure, other) in BACK
         found = measure_of(program, snapshot(folder_of(data, base)), measure)
         before, after = (json.loads((folder_of(data, n) / "result.json").read_text())["stats"]
                          ["allocated_bytes.all.peak"] for n in (base, other))
@@ -197,10 +202,10 @@ def score_measures(program, data, score):
             continue
         error = predicted["peak_allocated"] / after - 1
         apart = abs(after / before - 1) > 0.03
-        if apart:
+        if apart and not is_back:
             errors.append(abs(error))
             wrong += predicted["brings_nothing"]
-        else:
+        elif not is_back:
             nothing += 1
             wrong += not predicted["brings_nothing"]
         score.row("measures", base, measure, f"{before / MIB:,.0f}", f"{predicted['peak_allocated'] / MIB:,.0f}",
@@ -247,6 +252,7 @@ def score_extra(program, folder, score):
         if match:
             runs.setdefault(match[1], {})[(int(match[2]), int(match[3]))] = path
     errors = {}
+    ranges = {}
     for name, entries in runs.items():
         for axis in (0, 1):
             groups = {}
@@ -261,16 +267,20 @@ def score_extra(program, folder, score):
                     values = ",".join(str(key[axis]) for key in chosen)
                     paths = [entries[key].with_suffix("").with_suffix(".pickle.zst") for key in chosen]
                     for key in keys[start + count:]:
-                        answer = fit(program, paths, "--values", values, "--at", key[axis])
-                        got = next(p for p in answer["points"] if p["value"] == key[axis])["peak_reserved"]
+                        answer = fit(program, paths, "--values", values, "--at", key[axis], "--no-measures")
+                        point = next(p for p in answer["points"] if p["value"] == key[axis])
+                        got = point["peak_reserved"]
                         truth = json.loads(entries[key].read_text())["reserved_bytes.all.peak"]
                         error = got / truth - 1
                         errors.setdefault(name, []).append(error)
+                        ranges.setdefault(name, []).append(
+                            point["peak_reserved_low"] <= truth <= point["peak_reserved_high"])
                         score.line(f"{name} {'bs'[axis]}{key[axis]} from {values}: {got // MIB} MiB, measured "
                                    f"{truth // MIB} MiB, {100 * error:+.2f} %")
     for name, list_ in errors.items():
         size = [abs(e) for e in list_]
-        print(f"extra {name}: median {100 * statistics.median(size):.2f} %, worst {100 * max(size):.2f} %")
+        print(f"extra {name}: median {100 * statistics.median(size):.2f} %, worst {100 * max(size):.2f} %, "
+              f"{sum(ranges[name])} of {len(size)} inside the given range")
 
 
 HEADERS = {

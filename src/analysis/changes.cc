@@ -137,6 +137,20 @@ Phrase failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   return {};
 }
 
+// Of those that bring something on one card.
+const MeasureOutcome* measure_to_draw(const std::vector<MeasureOutcome>& measures) {
+  const MeasureOutcome* best = nullptr;
+  const auto is_better = [](const MeasureOutcome& a, const MeasureOutcome& b) {
+    if (a.fits != b.fits) return a.fits;
+    return a.fits ? a.measure.rank_cost < b.measure.rank_cost : a.saved_allocated > b.saved_allocated;
+  };
+  for (const MeasureOutcome& outcome : measures) {
+    if (!outcome.refused.empty() || outcome.brings_nothing || outcome.measure.needs_ranks) continue;
+    if (best == nullptr || is_better(outcome, *best)) best = &outcome;
+  }
+  return best;
+}
+
 // Each measure costs a change of all requests and a replay.
 void try_measures(const Diagnosis& diagnosis, const RequestStream& requests, int threads, Changes& changes) {
   constexpr size_t kMostRequests = 400'000;
@@ -150,7 +164,14 @@ void try_measures(const Diagnosis& diagnosis, const RequestStream& requests, int
   WhatIf question{.rules = verification.config.rules, .settings = verification.config.settings, .cap_bytes = {}};
   if (!diagnosis.instant.failed || limit_begins(diagnosis) == 0) question.cap_bytes = changes.cap_bytes;
   changes.measures_have_cap = question.cap_bytes.has_value();
-  changes.measures = evaluate_measures(job, question, threads);
+  changes.measures = evaluate_measures(job, question, {}, threads);
+  changes.step = step_series(job, kStepColumns);
+  const MeasureOutcome* best = measure_to_draw(changes.measures);
+  if (best == nullptr) return;
+  const Result<Job> changed = best->measure.apply(job, best->measure.number);
+  if (!changed) return;
+  changes.step_after = step_series(*changed, kStepColumns);
+  changes.step_measure = name_of(best->measure);
 }
 
 Phrase peak_sentence(const Diagnosis& diagnosis, const Changes& changes) {

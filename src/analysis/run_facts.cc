@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "model/precision.h"
+
 namespace oomscope {
 namespace {
 
@@ -28,6 +30,7 @@ class FactFinder {
   RunFacts run() {
     out_.structure = find_structure(timeline_);
     out_.categories = find_categories(timeline_, out_.structure);
+    out_.is_16_bit = computes_in_16_bits(timeline_, out_.structure, out_.categories);
     out_.sums = sum_categories(timeline_, out_.categories, out_.instant().event);
     find_basis();
     collect_live();

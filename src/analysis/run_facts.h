@@ -72,6 +72,7 @@ struct RunFacts {
   std::vector<AllocationCategory> categories;
   CategorySums sums;                      // at the instant
   std::optional<int> compute_capability;  // of the card, where the user or a log names it
+  bool is_16_bit = false;                 // it computes in 16 bits already
 
   uint32_t basis = 0;                  // the failure; where nothing failed, the end of work
   std::vector<uint32_t> live;          // allocations live at the basis, in order of birth

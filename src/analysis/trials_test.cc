@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/rules/ranking.h"
 #include "support/trace_builder.h"
 
@@ -64,9 +66,11 @@ class TrialsOfForward : public testing::Test {
 TEST_F(TrialsOfForward, ASmallerBatchShrinksWhatThePassMadeAndTheRequest) {
   const std::vector<Trial> trials = trials_of(facts_, found("capacity"), "smaller-batch");
   ASSERT_EQ(trials.size(), 3u);  // 1/2, 1/4, 1/8
-  EXPECT_EQ(trials[0].edits.last_failure_bytes, 4 * kUnit);
-  EXPECT_EQ(trials[0].edits.blocks.size(), 6u);
-  for (const RequestEdit& edit : trials[0].edits.blocks) EXPECT_EQ(edit.size, 4 * kUnit);
+  const Result<Job> half = trials[0].transform(make_job(*diagnosis_.verification, facts_.structure));
+  ASSERT_TRUE(half);
+  EXPECT_EQ(half->requests.failures.back().size, 4 * kUnit);
+  EXPECT_EQ(std::count(half->requests.size.begin(), half->requests.size.end(), 4 * kUnit),
+            8);  // model and request, too
 }
 
 TEST_F(TrialsOfForward, WhatNoRecordingShowsIsNotTried) {

@@ -100,6 +100,9 @@ struct Changes {
   std::vector<Verdict> verdicts;         // one a failed request that counts
   std::vector<MeasureOutcome> measures;  // what the program may do, each replayed; empty for very long recordings
   bool measures_have_cap = false;        // whether `fits` says anything: not where the limit was set late
+  StepSeries step;                       // memory over the step with the most live bytes
+  std::optional<StepSeries> step_after;  // the same with `step_measure`
+  Phrase step_measure;                   // the cheapest measure that fits; where none does, the one that saves most
   std::vector<uint32_t> curve_events;    // at which the points of the runs' curves begin
   Caveats caveats;                       // of the replays under other settings
   Phrase sentence;                       // what would have made it fit, or how much less would do

@@ -29,6 +29,8 @@ struct RawOptions {
   std::string stats;
   std::string values;
   std::string picture;
+  std::string ranks;
+  std::string framework;
   std::string language;
   std::string output;
   bool redact = false;

@@ -1,6 +1,9 @@
 // oomscope fit A B...: what a run at another batch, length or size would need, and the largest that fits.
 #include "plan/fit.h"
 
+#include <array>
+#include <filesystem>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
@@ -14,6 +17,30 @@ namespace oomscope {
 namespace {
 
 constexpr size_t kMostRecordings = 16;
+
+constexpr std::array<std::string_view, 5> kFrameworks = {"pytorch", "transformers", "lightning", "accelerate",
+                                                         "deepspeed"};
+
+// By the ending; null for an unknown one. The letters in a PNG are those of the embedded font.
+std::string (*picture_writer(std::string_view path))(const StepPicture&, Language) {
+  if (path.ends_with(".svg")) {
+    return [](const StepPicture& picture, Language language) { return svg_of(draw(picture, language), false); };
+  }
+  if (path.ends_with(".png")) {
+    return [](const StepPicture& picture, Language) { return png_of(draw(picture, Language::english)); };
+  }
+  return nullptr;
+}
+
+Result<std::optional<int64_t>> read_one(std::string_view option, const std::string& text) {
+  if (text.empty()) return std::optional<int64_t>();
+  OOM_TRY(const std::vector<int64_t> values, parse_values(option, text));
+  if (values.size() != 1) {
+    return Error{
+        .code = "bad-usage", .what = "error.one-value", .where = std::string(option), .hint = "oomscope fit --help"};
+  }
+  return std::optional(values[0]);
+}
 
 Result<Done> finish(const RawOptions& raw, Options& options) {
   FitArguments& fit = options.fit;
@@ -30,7 +57,7 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
                  .values = {{"count", std::to_string(kMostRecordings)}}};
   }
   if (!raw.values.empty()) {
-    OOM_TRY(fit.values, parse_values(raw.values));
+    OOM_TRY(fit.values, parse_values("--values", raw.values));
     if (fit.values->size() != fit.recordings.size()) {
       return Error{.code = "bad-usage",
                    .what = "error.values-for-recordings",
@@ -40,12 +67,18 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
                               {"recordings", std::to_string(fit.recordings.size())}}};
     }
   }
-  if (!raw.at.empty()) {
-    OOM_TRY(const std::vector<int64_t> at, parse_values(raw.at));
-    if (at.size() != 1) {
-      return Error{.code = "bad-usage", .what = "error.one-value", .where = "--at", .hint = "--at 32"};
-    }
-    fit.at = at[0];
+  OOM_TRY(fit.at, read_one("--at", raw.at));
+  OOM_TRY(fit.ranks, read_one("--ranks", raw.ranks));
+  if (!raw.framework.empty()) {
+    OOM_TRY(const size_t choice, read_choice("--framework", raw.framework, {kFrameworks.begin(), kFrameworks.end()}));
+    fit.framework = choice == 0 ? "" : kFrameworks[choice];
+  }
+  if (!raw.picture.empty() && picture_writer(raw.picture) == nullptr) {
+    return Error{.code = "bad-usage",
+                 .what = "error.unknown-ending",
+                 .where = "--picture " + raw.picture,
+                 .hint = "error.unknown-ending.hint",
+                 .values = {{"endings", ".svg .png"}}};
   }
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, fit.cap_bytes));
   OOM_TRY([[maybe_unused]] const Done gpu, read_gpu(raw.gpu, fit.gpu));
@@ -54,7 +87,8 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 }
 
 // What would make the next value fit: the one asked for, else the first that does not fit, else the largest recorded.
-void try_measures(FitReport& report, const FitQuestion& question, const Verification& base, bool only_step) {
+void try_measures(FitReport& report, const FitQuestion& question, const Verification& base, bool only_step,
+                  std::optional<int64_t> ranks) {
   const ScalingModel& model = report.model;
   report.measures_at = question.at.value_or(model.base_value());
   if (!question.at && question.cap_bytes && model.values.size() > 1) {
@@ -65,16 +99,19 @@ void try_measures(FitReport& report, const FitQuestion& question, const Verifica
   const WhatIf what_if{.rules = question.rules, .settings = question.settings, .cap_bytes = question.cap_bytes};
   report.step = step_series(job, kStepColumns);
   if (only_step) return;
-  report.measures = evaluate_measures(job, what_if, question.threads);
+  JobSetting setting{.ranks = ranks, .batch = {}};
+  if (model.are_batches) setting.batch = report.measures_at;
+  report.batch = setting.batch;
+  report.measures = evaluate_measures(job, what_if, setting, question.threads);
   std::vector<std::string> confs = {report.conf};
   if (report.conf.find("expandable_segments:True") == std::string::npos) confs.emplace_back("expandable_segments:True");
-  report.search = find_sets(job, what_if, report.measures, confs, question.threads);
+  report.search = find_sets(job, what_if, report.measures, confs, setting, question.threads);
 }
 
 Result<Done> write_picture(const FitReport& report, const FitArguments& arguments) {
   StepPicture picture{.before = report.step, .after = {}, .capacity_bytes = report.cap_bytes};
   if (!report.search.fitting.empty()) picture.after = report.search.fitting.front().step;
-  return write_file(arguments.picture_path, draw(picture, arguments.language));
+  return write_file(arguments.picture_path, picture_writer(arguments.picture_path)(picture, arguments.language));
 }
 
 Result<int> run(const Options& options, Output& output) {
@@ -103,9 +140,12 @@ Result<int> run(const Options& options, Output& output) {
   report.cap_bytes = question.cap_bytes;
   report.paths = arguments.recordings;
   report.fit = find_fit(report.model, question);
-  try_measures(report, question, base, arguments.no_measures);
+  report.framework = arguments.framework;
+  try_measures(report, question, base, arguments.no_measures, arguments.ranks);
   if (!arguments.picture_path.empty()) {
+    const bool replaces = std::filesystem::exists(arguments.picture_path);
     OOM_TRY([[maybe_unused]] const Done drawn, write_picture(report, arguments));
+    report.picture = {arguments.picture_path, replaces};
   }
   Document document = fit_document(report, arguments.language);
   for (Section& section : document.sections) output.add(std::move(section));
@@ -121,22 +161,27 @@ Command fit_command() {
       .summary = "the largest batch that fits, from small recordings",
       .examples = {"oomscope fit b1.pickle b2.pickle --gpu 24GiB",
                    "oomscope fit b1.pickle b2.pickle b3.pickle --cap 20GiB --at 32",
-                   "oomscope fit short.pickle long.pickle --values 128,256 --gpu \"RTX 4090\""},
-      .options = {{"RECORDING...", "", "recordings that differ in one quantity; the largest tells most",
-                   &RawOptions::evidence},
-                  {"--values", "V,V", "that quantity, one a recording; else read from them", &RawOptions::values},
-                  {"--at", "V", "a value to predict besides", &RawOptions::at},
-                  {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
-                  {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
-                  {"--conf", "S", "settings as PYTORCH_ALLOC_CONF takes them; '' is PyTorch's defaults",
-                   &RawOptions::conf},
-                  {"--picture", "FILE.svg", "draw one step there: memory by category, before and after",
-                   &RawOptions::picture},
-                  {"--no-measures", "", "do not try what measures bring: faster", &RawOptions::no_measures},
-                  {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
-                  {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
-                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
-                   &RawOptions::language}},
+                   "oomscope fit short.pickle long.pickle --values 128,256 --gpu \"RTX 4090\"",
+                   "oomscope fit one.pickle --gpu 24GiB --ranks 4 --framework deepspeed"},
+      .options =
+          {{"RECORDING...", "", "recordings that differ in one quantity; the largest tells most",
+            &RawOptions::evidence},
+           {"--values", "V,V", "that quantity, one a recording; else read from them", &RawOptions::values},
+           {"--at", "V", "a value to predict besides", &RawOptions::at},
+           {"--cap", "SIZE", "the most this process's allocator may reserve", &RawOptions::cap},
+           {"--gpu", "SIZE|NAME", "the card: a size (24GiB) or a name (\"RTX 4090\")", &RawOptions::gpu},
+           {"--conf", "S", "settings as PYTORCH_ALLOC_CONF takes them; '' is PyTorch's defaults", &RawOptions::conf},
+           {"--ranks", "N", "processes over which ZeRO and FSDP may divide the job; else 8 are shown, none searched",
+            &RawOptions::ranks},
+           {"--framework", "NAME", "of the lines to paste: pytorch, transformers, lightning, accelerate, deepspeed",
+            &RawOptions::framework},
+           {"--picture", "FILE", "draw one step there, .svg or .png: memory by category, before and after",
+            &RawOptions::picture},
+           {"--no-measures", "", "do not try what measures bring: faster", &RawOptions::no_measures},
+           {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
+           {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
+           {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
+            &RawOptions::language}},
       .finish = finish,
       .run = run};
 }

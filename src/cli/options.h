@@ -85,7 +85,9 @@ struct FitArguments {
   std::vector<std::string> recordings;
   std::optional<std::vector<int64_t>> values;  // one a recording; else read from them
   std::optional<int64_t> at;                   // a value to predict besides
-  std::string picture_path;                    // SVG of one step; empty: none
+  std::string picture_path;                    // of one step; empty: none
+  std::optional<int64_t> ranks;                // processes that the job may be divided over
+  std::string framework;                       // of the lines to paste; empty: plain PyTorch
   bool no_measures = false;                    // leave the replays with measures out
   std::optional<std::string> conf;             // as of replay
   std::optional<int64_t> cap_bytes;

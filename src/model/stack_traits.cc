@@ -129,6 +129,7 @@ uint32_t name_traits(std::string_view name) {
   uint32_t traits = 0;
   if (contains_any(name, {"attention", "Attention", "attn"})) traits |= bit(Trait::attention);
   if (is_any(name, {"softmax", "log_softmax"})) traits |= bit(Trait::softmax);
+  if (name == "multi_head_attention_forward") traits |= bit(Trait::multihead);
   if (is_any(name, {"generate", "_sample", "_beam_search", "greedy_search"})) traits |= bit(Trait::generation);
   for (std::string_view word : {"evaluate", "eval", "evaluation", "validate", "validation", "valid", "inference",
                                 "predict", "validation_step", "test_step", "prediction_step"}) {

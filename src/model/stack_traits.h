@@ -38,6 +38,7 @@ enum class Trait : uint32_t {
   data_parallel = 1U << 23,      // nn.DataParallel moves something between its devices
   distributed = 1U << 24,        // DDP, FSDP, torch.distributed
   own_optimizer = 1U << 26,      // an optimizer's step that is not torch.optim's
+  multihead = 1U << 27,          // nn.MultiheadAttention's own function
   library_workspace = 1U << 25,  // C++ frames of cuBLAS and cuDNN that ask for scratch
 };
 

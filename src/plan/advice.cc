@@ -136,21 +136,23 @@ class Ranking {
 };
 
 bool contains(const MeasureSet& set, const MeasureSet& part) {
-  return std::all_of(part.measures.begin(), part.measures.end(), [&](const Measure* measure) {
-    return std::find(set.measures.begin(), set.measures.end(), measure) != set.measures.end();
+  return std::all_of(part.measures.begin(), part.measures.end(), [&](const Measure& measure) {
+    return std::any_of(set.measures.begin(), set.measures.end(),
+                       [&](const Measure& other) { return other.id == measure.id; });
   });
 }
 
 // Does it change what forward and backward ask for, by what their modules are?
-bool needs_modules(MeasureGroup group) {
-  return group != MeasureGroup::optimizer && group != MeasureGroup::gradients && group != MeasureGroup::sharding;
+bool needs_modules(const Measure& measure) {
+  return measure.group != MeasureGroup::optimizer && measure.group != MeasureGroup::gradients &&
+         measure.group != MeasureGroup::sharding;
 }
 
 std::optional<Job> apply_all(const Job& job, const Candidate& candidate) {
   std::optional<Job> changed = job;
   for (const Choice* choice : candidate.choices) {
     if (choice == nullptr) continue;
-    Result<Job> next = choice->measure->apply(*changed);
+    Result<Job> next = choice->measure->apply(*changed, choice->measure->number);
     if (!next) return std::nullopt;
     changed = std::move(*next);
   }
@@ -166,7 +168,7 @@ MeasureSet set_of(const Candidate& candidate, const std::vector<std::string>& co
                  .time_factor = 1.0};
   for (const Choice* choice : candidate.choices) {
     if (choice == nullptr) continue;
-    set.measures.push_back(choice->measure);
+    set.measures.push_back(*choice->measure);
     if (set.time_factor && choice->measure->time_factor) {
       *set.time_factor *= *choice->measure->time_factor;
     } else {
@@ -176,21 +178,41 @@ MeasureSet set_of(const Candidate& candidate, const std::vector<std::string>& co
   return set;
 }
 
+// The cheapest first, and none that only adds to a cheaper one. `conf`: as recorded.
+void keep_cheapest(std::vector<MeasureSet>& sets, const std::string& conf) {
+  std::stable_sort(sets.begin(), sets.end(), [](const MeasureSet& a, const MeasureSet& b) { return a.cost < b.cost; });
+  std::vector<MeasureSet> kept;
+  for (MeasureSet& set : sets) {
+    const bool adds = std::any_of(kept.begin(), kept.end(), [&](const MeasureSet& cheaper) {
+      return (cheaper.conf == conf || cheaper.conf == set.conf) && contains(set, cheaper);
+    });
+    if (!adds) kept.push_back(std::move(set));
+  }
+  sets = std::move(kept);
+}
+
 }  // namespace
 
-std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& question, int threads) {
+std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& question, const JobSetting& setting,
+                                              int threads) {
   WhatIf unlimited = question;
   unlimited.cap_bytes.reset();
   const Outcome base = replay_what_if(job.requests, unlimited);
-  std::vector<MeasureOutcome> outcomes(all_measures().size());
+  std::vector<MeasureOutcome> outcomes;
+  for (Measure& measure : all_measures(setting.ranks.value_or(kUsualRanks)))
+    outcomes.push_back({.measure = std::move(measure), .refused = {}, .outcome = {}});
   run_parallel(outcomes.size(), threads, [&](size_t i) {
     MeasureOutcome& result = outcomes[i];
-    result.measure = &all_measures()[i];
-    if (job.is_compiled && needs_modules(result.measure->group)) {
+    const Measure& measure = result.measure;
+    if (job.is_compiled && needs_modules(measure)) {
       result.refused = "compiled";
       return;
     }
-    const Result<Job> changed = result.measure->apply(job);
+    if (measure.group == MeasureGroup::batch && setting.batch && *setting.batch < measure.number) {
+      result.refused = "batch-too-small";
+      return;
+    }
+    const Result<Job> changed = measure.apply(job, measure.number);
     if (!changed) {
       result.refused = changed.error().what;
       return;
@@ -199,26 +221,27 @@ std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& ques
     result.saved_allocated = base.peak_allocated - result.outcome.peak_allocated;
     result.brings_nothing =
         static_cast<double>(result.saved_allocated) < kNothing * static_cast<double>(base.peak_allocated);
-    if (question.cap_bytes) result.fits = replay_what_if(changed->requests, question).completed;
+    if (question.cap_bytes) result.fits = replay_range(changed->requests, question).completed_everywhere;
   });
   return outcomes;
 }
 
 SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<MeasureOutcome>& alone,
-                    const std::vector<std::string>& confs, int threads) {
+                    const std::vector<std::string>& confs, const JobSetting& setting, int threads) {
   SetSearch search;
   if (!question.cap_bytes) return search;
   const Profile base = profile_of(job);
   std::array<std::vector<Choice>, kGroups> choices;
   for (size_t group = 0; group < kGroups; ++group) {
     choices[group].push_back(Choice{});
-    // Several processes are another set-up: no search puts them in.
-    if (kOrder[group] == MeasureGroup::sharding) continue;
     for (const MeasureOutcome& outcome : alone) {
-      if (outcome.measure->group != kOrder[group] || !outcome.refused.empty()) continue;
-      const Result<Job> changed = outcome.measure->apply(job);
+      const Measure& measure = outcome.measure;
+      if (measure.group != kOrder[group] || !outcome.refused.empty()) continue;
+      // Several processes are another set-up: no search puts them in unasked.
+      if (measure.needs_ranks && !setting.ranks) continue;
+      const Result<Job> changed = measure.apply(job, measure.number);
       if (!changed) continue;
-      Choice choice{.measure = outcome.measure, .factor = profile_of(*changed)};
+      Choice choice{.measure = &measure, .factor = profile_of(*changed)};
       for (size_t i = 0; i < base.size(); ++i)
         choice.factor[i] = base[i] > 0 && choice.factor[i] > 0 ? choice.factor[i] / base[i] : 1;
       choices[group].push_back(choice);
@@ -252,17 +275,14 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
       if (!changed) return;
       WhatIf own = question;
       own.settings = settings[ranking.best[i].conf];
-      sets[i].outcome = replay_what_if(changed->requests, own);
+      sets[i].outcome = replay_range(changed->requests, own);
       sets[i].step = step_series(*changed, kStepColumns);
     });
     search.replayed += static_cast<int64_t>(sets.size());
-    // The cheapest first, and none that only adds to a cheaper one.
     for (MeasureSet& set : sets) {
-      const bool adds = std::any_of(search.fitting.begin(), search.fitting.end(), [&](const MeasureSet& cheaper) {
-        return (cheaper.conf == known.front() || cheaper.conf == set.conf) && contains(set, cheaper);
-      });
-      if (set.outcome.completed && !adds) search.fitting.push_back(std::move(set));
+      if (set.outcome.completed_everywhere) search.fitting.push_back(std::move(set));
     }
+    keep_cheapest(search.fitting, known.front());
   }
   return search;
 }

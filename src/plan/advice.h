@@ -17,8 +17,16 @@ namespace oomscope {
 // Savings below this share of the peak are none: where another instant is the peak, a measure does not help.
 inline constexpr double kNothing = 0.03;
 
+inline constexpr int64_t kUsualRanks = 8;
+
+// What is known of how the job is run.
+struct JobSetting {
+  std::optional<int64_t> ranks;  // processes that it may be divided over; empty: one, and what the usual number brings
+  std::optional<int64_t> batch;  // samples
+};
+
 struct MeasureOutcome {
-  const Measure* measure = nullptr;
+  Measure measure;
   std::string refused;          // why it cannot be applied, a key's last part; empty: replayed
   Outcome outcome;              // without a limit
   bool fits = false;            // completes under the cap, where there is one
@@ -27,26 +35,27 @@ struct MeasureOutcome {
 };
 
 // All measures, each alone, in the order of the list. `question` with the cap, if there is one.
-[[nodiscard]] std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& question, int threads);
+[[nodiscard]] std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& question,
+                                                            const JobSetting& setting, int threads);
 
 // Measures taken together, in the order in which they are applied.
 struct MeasureSet {
-  std::vector<const Measure*> measures;
-  std::string conf;  // allocator settings
-  Outcome outcome;   // under the cap
-  StepSeries step;   // one step of it
-  double cost = 1;   // product of the measures' rank_cost
+  std::vector<Measure> measures;
+  std::string conf;      // allocator settings
+  OutcomeRange outcome;  // under the cap
+  StepSeries step;       // one step of it
+  double cost = 1;       // product of the measures' rank_cost
   std::optional<double> time_factor;
 };
 
 struct SetSearch {
   int64_t combinations = 0;  // ranked by closed forms
   int64_t replayed = 0;
-  std::vector<MeasureSet> fitting;  // the cheapest first, all confirmed by replay
+  std::vector<MeasureSet> fitting;  // the cheapest in time first, all confirmed by replay
 };
 
 // The cheapest sets that fit question.cap_bytes. `alone`: of evaluate_measures. `confs`: settings to combine with.
 [[nodiscard]] SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<MeasureOutcome>& alone,
-                                  const std::vector<std::string>& confs, int threads);
+                                  const std::vector<std::string>& confs, const JobSetting& setting, int threads);
 
 }  // namespace oomscope

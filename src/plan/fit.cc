@@ -72,8 +72,8 @@ LimitingInstant find_instant(const Structure& structure, const RequestStream& re
 
 // Where scratch is guessed: the middle one of the guesses by what it reserves, and their range.
 OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
-  OutcomeRange range = replay_range(requests_at(model, value), question);
-  if (value == model.base_value() || model.guesses.empty()) return range;
+  OutcomeRange range = replay_range(run_at(model, value), question);
+  if (is_recorded(model, value) || model.guesses.empty()) return range;
   std::vector<Outcome> outcomes = {range.main};
   for (uint32_t variant = 1; variant < kVariants; ++variant) {
     outcomes.push_back(replay_what_if(requests_at(model, value, variant), question));
@@ -81,8 +81,13 @@ OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& 
   std::sort(outcomes.begin(), outcomes.end(),
             [](const Outcome& a, const Outcome& b) { return a.peak_reserved < b.peak_reserved; });
   range.main = outcomes[outcomes.size() / 2];
-  range.peak_reserved_low = std::min(range.peak_reserved_low, outcomes.front().peak_reserved);
-  range.peak_reserved_high = std::max(range.peak_reserved_high, outcomes.back().peak_reserved);
+  for (uint32_t variant : {kLowVariant, kHighVariant}) {
+    outcomes.push_back(replay_what_if(requests_at(model, value, variant), question));
+  }
+  for (const Outcome& outcome : outcomes) {
+    range.peak_reserved_low = std::min(range.peak_reserved_low, outcome.peak_reserved);
+    range.peak_reserved_high = std::max(range.peak_reserved_high, outcome.peak_reserved);
+  }
   return range;
 }
 
@@ -179,14 +184,14 @@ Fits fits_in(const RequestStream& requests, const WhatIf& question) {
 }
 
 Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
-  const RequestStream requests = requests_at(model, value);
-  if (value == model.base_value() || model.guesses.empty()) return fits_in(requests, question);
+  const RequestStream requests = run_at(model, value);
+  if (is_recorded(model, value) || model.guesses.empty()) return fits_in(requests, question);
   uint32_t fitting = completes_in(requests, question, 1).everywhere ? 1 : 0;
-  for (uint32_t variant = 1; variant < kVariants; ++variant) {
+  for (uint32_t variant = 1; variant <= kHighVariant; ++variant) {
     fitting += completes_in(requests_at(model, value, variant), question, 1).everywhere ? 1 : 0;
     if (fitting > 0 && fitting <= variant) return Fits::unknown;
   }
-  return fitting == kVariants ? Fits::yes : Fits::no;
+  return fitting > 0 ? Fits::yes : Fits::no;
 }
 
 Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
@@ -211,8 +216,9 @@ Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
   const Structure structure = find_structure(model.base.verification->timeline);
   for (int64_t value : values_to_show(model, question, fit)) {
     fit.points.push_back({.value = value,
-                          .recorded = std::find(model.values.begin(), model.values.end(), value) != model.values.end(),
+                          .recorded = is_recorded(model, value),
                           .outcome = {},
+                          .limited = {},
                           .fits = {},
                           .instant = {}});
   }
@@ -221,7 +227,10 @@ Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
       [&](size_t i) {
         FitPoint& point = fit.points[i];
         point.outcome = outcome_at(model, point.value, unlimited);
-        if (question.cap_bytes) point.fits = fits_at(model, point.value, limited);
+        if (question.cap_bytes) {
+          point.limited = replay_what_if(run_at(model, point.value), limited);
+          point.fits = fits_at(model, point.value, limited);
+        }
         point.instant = find_instant(structure, requests_at(model, point.value));
       },
       question.progress);

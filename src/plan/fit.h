@@ -40,8 +40,9 @@ struct LimitingInstant {
 struct FitPoint {
   int64_t value = 0;
   bool recorded = false;
-  OutcomeRange outcome;      // without a limit
-  std::optional<Fits> fits;  // where a cap is given
+  OutcomeRange outcome;            // without a limit
+  std::optional<Outcome> limited;  // under the cap, where one is given
+  std::optional<Fits> fits;        // where a cap is given
   LimitingInstant instant;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/precision.h"
+
 namespace oomscope {
 namespace {
 
@@ -31,6 +33,12 @@ void index_requests(Job& job) {
       }
     }
     if (is_end(requests.kind[i])) job.blocks[id].freed_at = i;
+    if (job.is_fatal(i)) {
+      job.blocks[job.failed].made_at = i;
+      phase = job.blocks[job.failed].phase;
+      const uint32_t pass = job.blocks[job.failed].pass;
+      if (pass < job.passes.size() && job.passes[pass].begin != kNowhere) job.passes[pass].end = i + 1;
+    }
     job.phase[i] = phase;
   }
   for (JobPass& pass : job.passes) {
@@ -41,6 +49,41 @@ void index_requests(Job& job) {
       std::any_of(job.passes.begin(), job.passes.end(), [](const JobPass& p) { return p.has_backward; });
   job.ends_in_failure = !requests.failures.empty() && requests.failures.back().last;
   if (job.ends_in_failure && trains) job.passes.back().has_backward = true;
+}
+
+// What it would have been, as far as its phase and stack tell.
+Category category_of_failed(const Job& job) {
+  const JobBlock& block = job.blocks[job.failed];
+  const StackTraits& traits = job.traits(job.failed);
+  switch (block.phase) {
+    case Phase::optimizer_step:
+      return traits.has(Trait::optimizer_state) ? Category::optimizer_state : Category::temporary;
+    case Phase::backward:
+      return std::any_of(job.blocks.begin(), job.blocks.end() - 1,
+                         [&](const JobBlock& other) {
+                           const size_t id = static_cast<size_t>(&other - job.blocks.data());
+                           return other.category == Category::parameter &&
+                                  job.size(static_cast<uint32_t>(id)) == job.size(job.failed);
+                         })
+                 ? Category::gradient
+                 : Category::temporary;
+    case Phase::loss: return Category::logits;
+    case Phase::forward:
+    case Phase::evaluation:
+    case Phase::generation: return traits.has(Trait::library_workspace) ? Category::workspace : Category::activation;
+    default: return Category::unknown;
+  }
+}
+
+// The request that ended the run joins the blocks: what changes blocks changes it.
+void add_failed(RequestStream& requests) {
+  const RequestStream::Failure& failure = requests.failures.back();
+  const auto place = std::find_if(requests.places.begin(), requests.places.end(), [&](const RequestStream::Place& p) {
+    return p.stream == failure.place.stream && p.pool == failure.place.pool;
+  });
+  requests.size.push_back(failure.size);
+  requests.place.push_back(place == requests.places.end() ? 0 : static_cast<uint32_t>(place - requests.places.begin()));
+  requests.begin.push_back(failure.event);
 }
 
 bool is_compiled(const Snapshot& snapshot) {
@@ -85,6 +128,7 @@ std::vector<uint32_t> Job::made_between(uint32_t begin, uint32_t end) const {
   std::vector<uint32_t> ids;
   for (uint32_t i = begin; i < end && i < requests.kind.size(); ++i) {
     if (requests.kind[i] == RequestKind::malloc) ids.push_back(requests.id[i]);
+    if (is_fatal(i)) ids.push_back(failed);
   }
   return ids;
 }
@@ -98,6 +142,10 @@ Job make_job(const Verification& verification, const Structure& structure, Reque
   job.structure = &structure;
   job.snapshot = verification.timeline.snapshot;
   job.requests = std::move(requests);
+  if (!job.requests.failures.empty() && job.requests.failures.back().last) {
+    job.failed = static_cast<uint32_t>(job.requests.size.size());
+    add_failed(job.requests);
+  }
   const Timeline& timeline = verification.timeline;
   const std::vector<AllocationCategory> categories = find_categories(timeline, structure);
   job.blocks.resize(job.requests.size.size());
@@ -109,13 +157,16 @@ Job make_job(const Verification& verification, const Structure& structure, Reque
       block.stack = timeline.allocations[id].stack;
     }
     const uint32_t event = job.requests.begin[id];
+    if (id == job.failed) block.stack = timeline.trace().stack[event];
     if (event == kNoEvent || event >= structure.span_of.size()) continue;
     const Span& span = structure.span_at(event);
     block.phase = span.phase;
     block.pass = span.pass;
     block.step = span.step;
   }
+  if (job.failed != kNoAllocation) job.blocks[job.failed].category = category_of_failed(job);
   job.is_compiled = is_compiled(*job.snapshot);
+  job.is_16_bit = computes_in_16_bits(timeline, structure, categories);
   index_requests(job);
   return job;
 }
@@ -133,7 +184,9 @@ Job JobEditor::build() const {
   Job out;
   out.structure = job_.structure;
   out.snapshot = job_.snapshot;
+  out.failed = job_.failed;
   out.is_compiled = job_.is_compiled;
+  out.is_16_bit = job_.is_16_bit;
   out.blocks = job_.blocks;
   RequestStream& requests = out.requests;
   requests.size = size_;
@@ -142,9 +195,7 @@ Job JobEditor::build() const {
   requests.places = job_.requests.places;
   requests.pools = job_.requests.pools;
   requests.failures = job_.requests.failures;
-  for (RequestStream::Failure& failure : requests.failures) {
-    failure.size = (failure.size + failure_parts_ - 1) / failure_parts_;
-  }
+  if (job_.failed != kNoAllocation) requests.failures.back().size = size_[job_.failed];
   requests.address_hints = job_.requests.address_hints;
   requests.from_mid_life = job_.requests.from_mid_life;
   out.blocks.insert(out.blocks.end(), added_.begin(), added_.end());
@@ -170,6 +221,7 @@ Job JobEditor::build() const {
     const RequestKind kind = job_.requests.kind[i];
     const uint32_t id = job_.requests.id[i];
     const bool is_block = kind == RequestKind::malloc || is_end(kind) || kind == RequestKind::complete;
+    if (job_.is_fatal(i) && dropped_[job_.failed]) continue;
     if (is_block && (dropped_[id] || (refreed_[id] && kind != RequestKind::malloc))) continue;
     push(kind, id);
   }

@@ -42,10 +42,17 @@ struct Job {
   std::vector<JobBlock> blocks;  // by allocation
   std::vector<Phase> phase;      // by position: of the last request made
   std::vector<JobPass> passes;
-  bool ends_in_failure = false;  // the last pass may lack its backward
-  bool is_compiled = false;      // torch.compile made its kernels: no module says what they keep
+  uint32_t failed = kNoAllocation;  // the request that the program died of: a block that was never made
+  bool ends_in_failure = false;     // the last pass may lack its backward
+  bool is_16_bit = false;           // computes in 16 bits
+  bool is_compiled = false;         // torch.compile made its kernels: no module says what they keep
 
   [[nodiscard]] const StackTraits& traits(uint32_t id) const { return structure->traits(blocks[id].stack); }
+  // Is the request at a position the one that the program died of?
+  [[nodiscard]] bool is_fatal(uint32_t position) const {
+    return failed != kNoAllocation && requests.kind[position] == RequestKind::failed &&
+           requests.id[position] + 1 == requests.failures.size();
+  }
   [[nodiscard]] int64_t size(uint32_t id) const { return requests.size[id]; }
   [[nodiscard]] Phase freed_in(uint32_t id) const {
     return blocks[id].freed_at == kNowhere ? Phase::unknown : phase[blocks[id].freed_at];
@@ -55,7 +62,7 @@ struct Job {
   [[nodiscard]] std::string_view file_of(uint32_t id) const;
   // Born in forward or loss and needed by backward.
   [[nodiscard]] bool is_kept_for_backward(uint32_t id) const;
-  // Allocations in the order in which they are asked for, from position `begin` up to `end`.
+  // Allocations in the order in which they are asked for, from position `begin` up to `end`; the failed one, too.
   [[nodiscard]] std::vector<uint32_t> made_between(uint32_t begin, uint32_t end) const;
 };
 
@@ -84,11 +91,10 @@ class JobEditor {
   void release(uint32_t position, uint32_t id) { insert(position, RequestKind::free, id); }
   // Instead of where it was freed.
   void free_at(uint32_t id, uint32_t position) {
+    if (id == job_.failed) return;
     refreed_[id] = true;
     release(position, id);
   }
-  // What failed asks for so many times less.
-  void divide_failures(int64_t parts) { failure_parts_ = parts; }
   // A block that lives no longer than one request.
   void scratch(uint32_t position, int64_t bytes, uint32_t like) {
     const uint32_t id = add(bytes, like);
@@ -113,7 +119,6 @@ class JobEditor {
   std::vector<JobBlock> added_;  // behind those of the job
   std::vector<uint32_t> like_;   // by added block: an earlier one
   std::vector<Insertion> insertions_;
-  int64_t failure_parts_ = 1;
 };
 
 }  // namespace oomscope

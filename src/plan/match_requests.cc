@@ -35,6 +35,7 @@ constexpr float kUnlikely = 1.8F;      // still one request, where its neighbour
 constexpr float kOtherScratch = 0.3F;  // scratch of another kernel
 constexpr float kOtherLife = 0.9F;     // scratch in one of them alone: one request only where the sizes say so
 constexpr uint32_t kScratchRequests = 2;
+constexpr double kGrowthUnit = 10000;
 
 struct Run {
   uint64_t site = 0;
@@ -47,19 +48,39 @@ uint64_t mix(uint64_t hash, std::string_view text) {
   return (hash ^ 0xff) * 0x100000001b3ULL;
 }
 
-// Of every stack, by its text: ids differ from file to file.
-std::vector<uint64_t> stack_hashes(const Snapshot& snapshot) {
+uint64_t frame_hash(const Snapshot& snapshot, const Frame& frame) {
+  const std::string_view file = snapshot.strings.text(frame.filename);
+  uint64_t hash = mix(0xcbf29ce484222325ULL, snapshot.strings.text(frame.name));
+  hash = mix(hash, file.substr(file.find_last_of('/') + 1));
+  return (hash ^ frame.line) * 0x100000001b3ULL;
+}
+
+// How many frames of a stack, from the innermost on, belong to what asks for memory: all up to the outermost call of a
+// module, and the innermost one in any case. What is outside of them is from where it is called.
+uint32_t inner_frames(const Snapshot& snapshot, uint32_t stack) {
+  const StackTable& stacks = snapshot.stacks;
+  uint32_t inner = 1;
+  for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f) {
+    const Frame& frame = stacks.frames[stacks.frame_ids[f]];
+    const bool is_call = snapshot.strings.text(frame.name) == "_call_impl";
+    if (is_call && snapshot.strings.text(frame.filename).ends_with("nn/modules/module.py"))
+      inner = f - stacks.starts[stack] + 1;
+  }
+  return inner;
+}
+
+// Of every stack, by its text: ids differ from file to file. Frames outside that are not shared do not count.
+std::vector<uint64_t> stack_hashes(const Snapshot& snapshot, const FrameHashes& shared) {
   const StackTable& stacks = snapshot.stacks;
   std::vector<uint64_t> of_frame;
-  for (const Frame& frame : stacks.frames) {
-    uint64_t hash = mix(0xcbf29ce484222325ULL, snapshot.strings.text(frame.name));
-    hash = mix(hash, snapshot.strings.text(frame.filename));
-    of_frame.push_back((hash ^ frame.line) * 0x100000001b3ULL);
-  }
+  for (const Frame& frame : stacks.frames) of_frame.push_back(frame_hash(snapshot, frame));
   std::vector<uint64_t> hashes(stacks.size(), 0);
-  for (size_t i = 0; i < stacks.size(); ++i) {
+  for (uint32_t i = 0; i < stacks.size(); ++i) {
+    const uint32_t outside = stacks.starts[i] + inner_frames(snapshot, i);
     for (uint32_t f = stacks.starts[i]; f < stacks.starts[i + 1]; ++f) {
-      hashes[i] = (hashes[i] ^ of_frame[stacks.frame_ids[f]]) * 0x9e3779b97f4a7c15ULL + 1;
+      const uint64_t hash = of_frame[stacks.frame_ids[f]];
+      if (f >= outside && shared.count(hash) == 0) continue;
+      hashes[i] = (hashes[i] ^ hash) * 0x9e3779b97f4a7c15ULL + 1;
     }
   }
   return hashes;
@@ -112,10 +133,14 @@ std::vector<std::pair<uint32_t, uint32_t>> pair_runs(const std::vector<Run>& a, 
   return pairs;
 }
 
-// The ratio that most of the sizes have which differ, over runs of equal length with frames: base over other.
-double common_growth(const RequestLog& a, const RequestLog& b, const std::vector<Run>& runs_a,
-                     const std::vector<Run>& runs_b, const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
-  std::map<int64_t, int64_t> count;  // ratio in 1/10000
+// By how much sizes grow, over runs of equal length with frames: base over other, in 1/10000, and how many do.
+// `of_tensors`: neither scratch nor a few numbers.
+using Growths = std::map<int64_t, int64_t>;
+Growths find_growths(const RequestLog& a, const RequestLog& b, const std::vector<Run>& runs_a,
+                     const std::vector<Run>& runs_b, const std::vector<std::pair<uint32_t, uint32_t>>& pairs,
+                     bool of_tensors) {
+  constexpr int64_t kScalars = 512;  // a batch and one more is no other quantity
+  Growths count;
   for (const auto& [i, j] : pairs) {
     const Run& x = runs_a[i];
     const Run& y = runs_b[j];
@@ -123,14 +148,54 @@ double common_growth(const RequestLog& a, const RequestLog& b, const std::vector
     for (uint32_t k = 0; k < x.end - x.begin; ++k) {
       const int64_t from = size_at(b, y.begin + k);
       const int64_t to = size_at(a, x.begin + k);
+      if (of_tensors && (from < kScalars || a.scratch[x.begin + k])) continue;
       if (from > 0 && to != from) {
-        ++count[std::llround(static_cast<double>(to) / static_cast<double>(from) * 10000)];
+        ++count[std::llround(static_cast<double>(to) / static_cast<double>(from) * kGrowthUnit)];
       }
     }
   }
-  const auto best =
-      std::max_element(count.begin(), count.end(), [](const auto& p, const auto& q) { return p.second < q.second; });
-  return best == count.end() ? 1 : static_cast<double>(best->first) / 10000;
+  return count;
+}
+
+// That of most.
+double common_growth(const Growths& growths) {
+  const auto best = std::max_element(growths.begin(), growths.end(),
+                                     [](const auto& p, const auto& q) { return p.second < q.second; });
+  return best == growths.end() ? 1 : static_cast<double>(best->first) / kGrowthUnit;
+}
+
+bool is_simple_fraction(double ratio) {
+  constexpr int kMostDenominator = 16;
+  for (int denominator = 1; denominator <= kMostDenominator; ++denominator) {
+    const double scaled = ratio * denominator;
+    if (std::abs(scaled - std::round(scaled)) < 1e-3) return true;
+  }
+  return false;
+}
+
+// Where batch and length change together, most sizes do by both, but a few, positions and masks, by the length's alone:
+// by another ratio than that of most, or a power of it.
+std::optional<double> find_other_growth(const Growths& growths, double growth) {
+  constexpr int64_t kSeveral = 3;
+  constexpr int64_t kFew = 4;  // at most such a part of those that grow as most
+  constexpr double kAlike = 0.01;
+  if (growth < 1 + kAlike) return std::nullopt;
+  const auto of_most = growths.find(std::llround(growth * kGrowthUnit));
+  const int64_t most_count = of_most == growths.end() ? 0 : of_most->second;
+  std::optional<double> found;
+  int64_t most = kSeveral - 1;
+  for (const auto& [units, count] : growths) {
+    const double ratio = static_cast<double>(units) / kGrowthUnit;
+    bool is_power = false;
+    for (double power = 1; power < growth * growth * growth * growth * (1 + kAlike); power *= growth) {
+      is_power = is_power || std::abs(ratio / power - 1) < kAlike;
+    }
+    if (is_power || count <= most || count * kFew > most_count) continue;
+    if (!is_simple_fraction(ratio) || !is_simple_fraction(growth / ratio)) continue;
+    found = ratio;
+    most = count;
+  }
+  return found;
 }
 
 // How unlikely it is that these are one request at two values.
@@ -229,37 +294,64 @@ class RunAlignment {
   std::vector<Step> step_;
 };
 
-std::string site_text(const RequestLog& log, size_t position) {
-  if (position >= log.order.size()) return "error.recordings-differ.end";
-  const Snapshot& snapshot = *log.verification->timeline.snapshot;
-  const Allocation& allocation = log.verification->timeline.allocations[log.order[position]];
-  const uint32_t stack = static_cast<uint32_t>(allocation.stack);
-  const StackTable& stacks = snapshot.stacks;
-  if (stacks.starts[stack] == stacks.starts[stack + 1]) return "error.recordings-differ.frameless";
-  const Frame& frame = stacks.frames[stacks.frame_ids[stacks.starts[stack]]];
+std::string frame_text(const Snapshot& snapshot, const Frame& frame) {
   const std::string_view file = snapshot.strings.text(frame.filename);
   return std::string(snapshot.strings.text(frame.name)) + " (" + std::string(file.substr(file.find_last_of('/') + 1)) +
          ":" + std::to_string(frame.line) + ")";
+}
+
+// A request's frames, the innermost first.
+std::vector<std::string> frames_of(const RequestLog& log, size_t position) {
+  const Snapshot& snapshot = *log.verification->timeline.snapshot;
+  const uint32_t stack = static_cast<uint32_t>(log.verification->timeline.allocations[log.order[position]].stack);
+  const StackTable& stacks = snapshot.stacks;
+  std::vector<std::string> frames;
+  for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f)
+    frames.push_back(frame_text(snapshot, stacks.frames[stacks.frame_ids[f]]));
+  return frames;
+}
+
+// The first frame in which the one differs from the other.
+std::string site_text(const RequestLog& log, size_t position, const RequestLog& other, size_t other_position) {
+  if (position >= log.order.size()) return "error.recordings-differ.end";
+  const std::vector<std::string> frames = frames_of(log, position);
+  if (frames.empty()) return "error.recordings-differ.frameless";
+  if (other_position >= other.order.size()) return frames[0];
+  const std::vector<std::string> others = frames_of(other, other_position);
+  size_t i = 0;
+  while (i + 1 < frames.size() && i < others.size() && frames[i] == others[i]) ++i;
+  return i == 0 ? frames[0] : frames[0] + " < " + frames[i];
 }
 
 uint32_t event_at(const RequestLog& log, size_t position) {
   return position < log.order.size() ? log.requests.begin[log.order[position]] : kNoEvent;
 }
 
-// The first run with frames that has no partner.
+// The first run that has no partner; where all have one, the first whose partner has more or fewer requests.
 void find_first_difference(const RequestLog& a, const RequestLog& b, const std::vector<Run>& runs_a,
                            const std::vector<Run>& runs_b, const std::vector<std::pair<uint32_t, uint32_t>>& pairs,
                            RequestMatch& match) {
+  const auto add = [&](size_t at_a, size_t at_b, int64_t count_a, int64_t count_b) {
+    match.first.push_back({.event_base = event_at(a, at_a),
+                           .event_other = event_at(b, at_b),
+                           .site_base = site_text(a, at_a, b, at_b),
+                           .site_other = site_text(b, at_b, a, at_a),
+                           .count_base = count_a,
+                           .count_other = count_b});
+  };
   size_t i = 0;
   while (i < pairs.size() && pairs[i].first == i && pairs[i].second == i) ++i;
-  if (i == runs_a.size() && i == runs_b.size()) return;
-  const size_t at_a = i < runs_a.size() ? runs_a[i].begin : a.order.size();
-  const size_t at_b = i < runs_b.size() ? runs_b[i].begin : b.order.size();
-  match.first.push_back({.what = "other requests",
-                         .event_base = event_at(a, at_a),
-                         .event_other = event_at(b, at_b),
-                         .site_base = site_text(a, at_a),
-                         .site_other = site_text(b, at_b)});
+  if (i < runs_a.size() || i < runs_b.size()) {
+    add(i < runs_a.size() ? runs_a[i].begin : a.order.size(), i < runs_b.size() ? runs_b[i].begin : b.order.size(), 0,
+        0);
+    return;
+  }
+  for (const auto& [x, y] : pairs) {
+    const int64_t count_a = runs_a[x].end - runs_a[x].begin;
+    const int64_t count_b = runs_b[y].end - runs_b[y].begin;
+    if (count_a == count_b || runs_a[x].site == 0) continue;
+    return add(runs_a[x].begin, runs_b[y].begin, count_a, count_b);
+  }
 }
 
 // How many requests are made between a request and its free; large where it is never freed.
@@ -278,7 +370,13 @@ std::vector<uint32_t> requests_until_free(const RequestStream& requests) {
 
 }  // namespace
 
-RequestLog request_log(const Verification& verification, const Structure& structure) {
+FrameHashes frame_hashes(const Snapshot& snapshot) {
+  FrameHashes hashes;
+  for (const Frame& frame : snapshot.stacks.frames) hashes.insert(frame_hash(snapshot, frame));
+  return hashes;
+}
+
+RequestLog request_log(const Verification& verification, const Structure& structure, const FrameHashes& shared) {
   RequestLog log;
   log.verification = &verification;
   log.requests = requests_of(verification);
@@ -288,7 +386,7 @@ RequestLog request_log(const Verification& verification, const Structure& struct
     if (sum.scratch != kNoAllocation) follows[sum.scratch] = follows[sum.semaphores] = true;
   }
   const std::vector<uint32_t> span = requests_until_free(log.requests);
-  const std::vector<uint64_t> hashes = stack_hashes(*verification.timeline.snapshot);
+  const std::vector<uint64_t> hashes = stack_hashes(*verification.timeline.snapshot, shared);
   const HugeVector<Allocation>& allocations = verification.timeline.allocations;
   for (size_t i = 0; i < log.requests.kind.size(); ++i) {
     if (log.requests.kind[i] != RequestKind::malloc) continue;
@@ -307,7 +405,8 @@ RequestMatch match_requests(const RequestLog& base, const RequestLog& other) {
   const std::vector<Run> runs_a = runs_of(base);
   const std::vector<Run> runs_b = runs_of(other);
   const std::vector<std::pair<uint32_t, uint32_t>> pairs = pair_runs(runs_a, runs_b);
-  match.growth = common_growth(base, other, runs_a, runs_b, pairs);
+  match.growth = common_growth(find_growths(base, other, runs_a, runs_b, pairs, false));
+  match.other_growth = find_other_growth(find_growths(base, other, runs_a, runs_b, pairs, true), match.growth);
   RunAlignment alignment(base, other, match.growth);
   for (const auto& [i, j] : pairs) alignment.align(runs_a[i], runs_b[j], match.partner);
   const auto counts = [](const RequestLog& log, size_t i) { return log.site[i] != 0 && !log.scratch[i] ? 1 : 0; };

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "plan/bias_scratch.h"
@@ -23,21 +25,33 @@ struct RequestLog {
   std::vector<bool> scratch;    // by position: freed before three others were asked for
   std::vector<BiasSum> sums;
 };
-[[nodiscard]] RequestLog request_log(const Verification& verification, const Structure& structure);
+
+// Frames as text: hashes that are the same in every file. Of a path its last part counts: a copy of a script is the
+// same script.
+using FrameHashes = std::unordered_set<uint64_t>;
+[[nodiscard]] FrameHashes frame_hashes(const Snapshot& snapshot);
+
+// `shared`: frames that all recordings have. From where a model, or what else asks for memory, is called may differ.
+[[nodiscard]] RequestLog request_log(const Verification& verification, const Structure& structure,
+                                     const FrameHashes& shared);
 
 // Where two recordings part.
 struct FirstDifference {
-  std::string what;     // "other requests", "fewer requests"
   uint32_t event_base;  // kNoEvent: behind the end
   uint32_t event_other;
-  std::string site_base;  // function and file:line
+  // The innermost frames in which their stacks differ: function and file:line. Where the stacks are the same, the
+  // numbers of requests from there differ.
+  std::string site_base;
   std::string site_other;
+  int64_t count_base = 0;
+  int64_t count_other = 0;
 };
 
 struct RequestMatch {
-  std::vector<uint32_t> partner;  // by position in the base's order: position in the other's, or kNoMatch
-  double growth = 1;              // by which most of the sizes that differ do: base over other
-  int64_t framed = 0;             // requests of the base that have frames and are no scratch
+  std::vector<uint32_t> partner;       // by position in the base's order: position in the other's, or kNoMatch
+  double growth = 1;                   // by which most of the sizes that differ do: base over other
+  std::optional<double> other_growth;  // by which a few others do: another quantity
+  int64_t framed = 0;                  // requests of the base that have frames and are no scratch
   int64_t framed_unmatched = 0;
   int64_t matched = 0;
   std::vector<FirstDifference> first;  // one at most

@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "model/structure.h"
 #include "plan/values.h"
 
@@ -80,6 +82,12 @@ Result<Done> check_match(const RequestLog& base, const RequestMatch& match, cons
   if (alike) return Done{};
   if (match.first.empty()) return differ("requests", a, b);
   const FirstDifference& first = match.first[0];
+  if (first.count_base != first.count_other) {
+    return differ("count", a, b,
+                  {{"site", first.site_base},
+                   {"count_a", std::to_string(first.count_base)},
+                   {"count_b", std::to_string(first.count_other)}});
+  }
   const auto event_text = [](uint32_t event) { return event == kNoEvent ? "?" : std::to_string(event); };
   return differ("first", a, b,
                 {{"site_a", first.site_base},
@@ -97,6 +105,41 @@ Result<Done> check_settings(const ScalingInput& a, const ScalingInput& b) {
   }
   if (a.verification->config.settings == b.verification->config.settings) return Done{};
   return differ("settings", a, b);
+}
+
+// Two quantities at once: one of them alone cannot be scaled by what both do. Where tokens are looked up, positions
+// tell; images have sides, whose rows grow less than their squares do.
+Result<Done> check_one_quantity(const RequestMatch& match, bool has_tokens, const ScalingInput& a,
+                                const ScalingInput& b) {
+  if (!match.other_growth || !has_tokens) return Done{};
+  return differ(
+      "two-quantities", a, b,
+      {{"growth", fmt::format("{:.3g}", match.growth)}, {"other", fmt::format("{:.3g}", *match.other_growth)}});
+}
+
+bool looks_up_tokens(const Snapshot& snapshot) {
+  return std::any_of(snapshot.stacks.frames.begin(), snapshot.stacks.frames.end(), [&](const Frame& frame) {
+    return snapshot.strings.text(frame.name) == "embedding" &&
+           snapshot.strings.text(frame.filename).ends_with("torch/nn/functional.py");
+  });
+}
+
+// Sizes grow as the values do, or as their squares.
+Result<Done> check_values(const FoundValues& found, const std::vector<double>& growth,
+                          const std::vector<std::string>& paths) {
+  constexpr double kTolerance = 0.25;
+  for (size_t k = 0; found.source == ValueSource::given && k < growth.size(); ++k) {
+    const double ratio = static_cast<double>(found.values.back()) / static_cast<double>(found.values[k]);
+    const bool agrees =
+        std::abs(growth[k] / ratio - 1) < kTolerance || std::abs(growth[k] / (ratio * ratio) - 1) < kTolerance;
+    if (agrees) continue;
+    return Error{.code = "values-wrong",
+                 .what = growth[k] == 1 ? "error.values-of-one-size" : "error.values-disagree",
+                 .where = paths[k] + ", " + paths.back(),
+                 .hint = "error.values.hint",
+                 .values = {{"ratio", fmt::format("{:.3g}", ratio)}, {"growth", fmt::format("{:.3g}", growth[k])}}};
+  }
+  return Done{};
 }
 
 // Do most sizes follow the square of the quantity, as with the side of an image?
@@ -220,6 +263,10 @@ int64_t varied(int64_t size, int64_t base_size, uint32_t variant) {
   uint64_t hash = static_cast<uint64_t>(base_size) * 0x9e3779b97f4a7c15ULL ^ variant * 0xd1342543de82ef95ULL;
   hash = (hash ^ (hash >> 29)) * 0xbf58476d1ce4e5b9ULL;
   hash ^= hash >> 32;
+  if (variant >= kLowVariant) {
+    return static_cast<int64_t>(static_cast<double>(size) *
+                                (variant == kLowVariant ? 1 - kGuessRange : 1 + kGuessRange));
+  }
   const double share = static_cast<double>(hash % 20001) / 10000 - 1;
   return static_cast<int64_t>(static_cast<double>(size) * (1 + kGuessSpread * share));
 }
@@ -250,14 +297,24 @@ void ask_for_scratch(RequestStream& requests, uint32_t gradient, const SumScratc
   }
 }
 
+FrameHashes shared_frames(const std::vector<ScalingInput>& inputs) {
+  FrameHashes shared = frame_hashes(*inputs[0].verification->timeline.snapshot);
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const FrameHashes own = frame_hashes(*inputs[i].verification->timeline.snapshot);
+    std::erase_if(shared, [&](uint64_t hash) { return own.count(hash) == 0; });
+  }
+  return shared;
+}
+
 }  // namespace
 
 Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::optional<std::vector<int64_t>>& values) {
   std::vector<RequestLog> logs;
   std::vector<Structure> structures;
+  const FrameHashes shared = shared_frames(inputs);
   for (const ScalingInput& input : inputs) {
     structures.push_back(find_structure(input.verification->timeline));
-    logs.push_back(request_log(*input.verification, structures.back()));
+    logs.push_back(request_log(*input.verification, structures.back(), shared));
     OOM_TRY([[maybe_unused]] const Done checked, check_recording(input, logs.back()));
   }
   std::vector<size_t> order(inputs.size());
@@ -267,6 +324,7 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::o
   });
   const size_t base = order.back();
   const Structure& structure = structures[base];
+  const bool has_tokens = looks_up_tokens(*inputs[base].verification->timeline.snapshot);
   std::vector<const RequestLog*> others;
   std::vector<RequestMatch> matches;
   ValueQuestion question{.paths = {}, .growth = {}, .given = values};
@@ -277,6 +335,7 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::o
     OOM_TRY([[maybe_unused]] const Done matched, check_match(logs[base], match, inputs[base], other));
     OOM_TRY([[maybe_unused]] const Done same_model,
             check_parameters(logs[base], logs[order[k]], match, structure, inputs[base], other));
+    OOM_TRY([[maybe_unused]] const Done one_quantity, check_one_quantity(match, has_tokens, inputs[base], other));
     question.paths.push_back(other.path);
     question.growth.push_back(match.growth);
     others.push_back(&logs[order[k]]);
@@ -288,10 +347,13 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::o
     for (size_t index : order) question.given->push_back((*values)[index]);
   }
   OOM_TRY(const FoundValues found, find_values(question));
+  OOM_TRY([[maybe_unused]] const Done values_agree, check_values(found, question.growth, question.paths));
   ScalingModel model;
   model.values = found.values;
   model.source = found.source;
+  model.are_batches = found.are_batches;
   model.recordings = order;
+  for (size_t index : order) model.recorded.push_back(logs[index].requests);
   model.base = logs[base];
   if (!others.empty()) {
     const double ratio = static_cast<double>(model.values.back()) / static_cast<double>(model.values.front());
@@ -339,6 +401,16 @@ RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t var
   }
   out.failures.clear();
   return out;
+}
+
+bool is_recorded(const ScalingModel& model, int64_t value) {
+  return std::find(model.values.begin(), model.values.end(), value) != model.values.end();
+}
+
+RequestStream run_at(const ScalingModel& model, int64_t value, uint32_t variant) {
+  const auto found = std::find(model.values.begin(), model.values.end(), value);
+  if (found == model.values.end()) return requests_at(model, value, variant);
+  return model.recorded[static_cast<size_t>(found - model.values.begin())];
 }
 
 }  // namespace oomscope

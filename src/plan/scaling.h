@@ -7,7 +7,8 @@
 // Convolutions choose another kernel at another size, with scratch that nobody can foresee, and a few megabytes there
 // move the reserved peak by percents either way. So such scratch is guessed several times, by up to kGuessSpread to
 // both sides, and the median of the replays is the answer: on 20 predictions for convolutional networks its error was
-// half that of a single one.
+// half that of a single one. The range that is given besides reaches farther, by kGuessRange: a kernel's successor may
+// need half of its scratch, or half as much again.
 #pragma once
 
 #include <array>
@@ -31,14 +32,20 @@ struct ScalingInput {
 
 inline constexpr uint32_t kVariants = 15;
 inline constexpr double kGuessSpread = 0.3;
+// Two more variants, for the range alone: all guesses low, all high.
+inline constexpr uint32_t kLowVariant = kVariants;
+inline constexpr uint32_t kHighVariant = kVariants + 1;
+inline constexpr double kGuessRange = 0.5;
 
 struct ScalingModel {
   std::vector<int64_t> values;     // ascending, one a recording
   std::vector<size_t> recordings;  // by value: index into the inputs
   ValueSource source = ValueSource::given;
-  int power = 1;                 // sizes follow value^power: 2 for the side of a square image
-  RequestLog base;               // of the largest value
-  std::vector<SizeModel> sizes;  // by allocation of the base
+  bool are_batches = false;             // the values: as far as the files' names say
+  int power = 1;                        // sizes follow value^power: 2 for the side of a square image
+  RequestLog base;                      // of the largest value
+  std::vector<RequestStream> recorded;  // by value
+  std::vector<SizeModel> sizes;         // by allocation of the base
   std::array<int64_t, kSizeRules> requests_by_rule{};
   std::array<int64_t, kSizeRules> bytes_by_rule{};  // of the base
   int64_t unmatched = 0;                            // requests of the base that no other recording has
@@ -55,5 +62,8 @@ struct ScalingModel {
 
 // The requests of a run at `value`. Where there are guesses, variants from 1 on guess them otherwise.
 [[nodiscard]] RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t variant = 0);
+// The same, but at a value that was recorded the recording's own.
+[[nodiscard]] RequestStream run_at(const ScalingModel& model, int64_t value, uint32_t variant = 0);
+[[nodiscard]] bool is_recorded(const ScalingModel& model, int64_t value);
 
 }  // namespace oomscope

@@ -87,6 +87,48 @@ TEST(Scaling, AnotherProgramIsRefusedWithTheFirstDifference) {
                           [](const auto& value) { return value.second.find("another") != std::string::npos; }));
 }
 
+// A layer's activation, called from a line of the script and, further in, from a line of the model.
+Snapshot layer_of(uint64_t script_line, uint64_t model_line, int64_t activation) {
+  SnapshotBuilder b;
+  b.called_from("make");
+  b.segment_alloc(kWeight, 20 * kMiB).alloc(kWeight, 15 * kMiB);
+  b.python({{"/v/site-packages/torch/nn/modules/linear.py", 1, "forward"},
+            {"/home/u/model.py", model_line, "forward"},
+            {"/v/site-packages/torch/nn/modules/module.py", 1, "_call_impl"},
+            {"/home/u/train.py", 10, "main"},
+            {"/home/u/train.py", script_line, "<module>"}});
+  b.segment_alloc(kActivation, activation).alloc(kActivation, activation);
+  return b.build();
+}
+
+TEST(Scaling, FromWhereAModelIsCalledMayDiffer) {
+  const Runs runs({layer_of(20, 5, 20 * kMiB), layer_of(21, 5, 40 * kMiB)});
+  const Result<ScalingModel> model = scale(runs.inputs, std::vector<int64_t>{1, 2});
+  ASSERT_TRUE(model) << model.error().what;
+  EXPECT_EQ(sizes_at(*model, 4), (std::vector<int64_t>{15 * kMiB, 80 * kMiB}));
+}
+
+TEST(Scaling, WhatAModelDoesMayNotAndTheFirstDifferenceShowsIt) {
+  const Runs runs({layer_of(20, 5, 20 * kMiB), layer_of(20, 6, 40 * kMiB)});
+  const Result<ScalingModel> model = scale(runs.inputs, std::vector<int64_t>{1, 2});
+  ASSERT_FALSE(model);
+  const auto value = [&](std::string_view name) {
+    for (const auto& [key, text] : model.error().values) {
+      if (key == name) return text;
+    }
+    return std::string();
+  };
+  EXPECT_NE(value("site_a").find("model.py:6"), std::string::npos) << value("site_a");
+  EXPECT_NE(value("site_b").find("model.py:5"), std::string::npos) << value("site_b");
+}
+
+TEST(Scaling, ValuesThatDisagreeWithTheSizesAreRefused) {
+  const Runs runs({run_of(15 * kMiB, 20 * kMiB), run_of(15 * kMiB, 40 * kMiB)});
+  const Result<ScalingModel> model = scale(runs.inputs, std::vector<int64_t>{1, 16});
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().what, "error.values-disagree");
+}
+
 TEST(Scaling, OneRecordingIsItself) {
   const Runs runs({run_of(15 * kMiB, 20 * kMiB)});
   const Result<ScalingModel> model = scale(runs.inputs, std::nullopt);

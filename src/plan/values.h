@@ -28,13 +28,14 @@ struct ValueQuestion {
 
 struct FoundValues {
   std::vector<int64_t> values;  // ascending
+  bool are_batches = false;     // the paths say so: "b8", "batch-8", "bs8"
   ValueSource source = ValueSource::given;
 };
 
 // Errors: values-wrong (not positive, not distinct), values-unknown.
 [[nodiscard]] Result<FoundValues> find_values(const ValueQuestion& question);
 
-// "1,2,4" as --values takes it. Error: bad-usage.
-[[nodiscard]] Result<std::vector<int64_t>> parse_values(std::string_view text);
+// "1,2,4" as `option` takes it. Error: bad-usage.
+[[nodiscard]] Result<std::vector<int64_t>> parse_values(std::string_view option, std::string_view text);
 
 }  // namespace oomscope

@@ -1,5 +1,6 @@
 // Without it gradients exist twice: in .grad and in the buckets.
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
@@ -12,9 +13,18 @@ Remedy bucket_view() {
               [](const Circumstances& circumstances) {
                 return is_training_case(circumstances) && may_have_several_cards(circumstances);
               },
-          .snippets =
-              [](const Circumstances&) {
-                return python(R"(model = DistributedDataParallel(model, gradient_as_bucket_view=True))");
+          .recipe =
+              [](const Circumstances& circumstances) {
+                if (circumstances.framework == "lightning") {
+                  return Recipe{.imports = {"from lightning.pytorch.strategies import DDPStrategy"},
+                                .arguments = {"strategy=DDPStrategy(gradient_as_bucket_view=True)"}};
+                }
+                if (circumstances.framework == "accelerate") {
+                  return Recipe{
+                      .imports = {"from accelerate import DistributedDataParallelKwargs"},
+                      .arguments = {"kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)]"}};
+                }
+                return Recipe{.lines = {"model = DistributedDataParallel(model, gradient_as_bucket_view=True)"}};
               },
           .saved_bytes = [](const Figures& figures) { return figures.gradients; }};
 }

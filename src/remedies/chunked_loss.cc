@@ -1,5 +1,6 @@
 // Logits are tokens × vocabulary, several times over while the loss is computed.
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
@@ -13,13 +14,15 @@ Remedy chunked_loss() {
                 return is_training_case(circumstances) &&
                        is_among(circumstances.phase, {Phase::forward, Phase::loss, Phase::backward});
               },
-          .snippets =
-              [](const Circumstances&) {
-                return python(R"(loss = 0
+          .recipe =
+              [](const Circumstances& circumstances) {
+                // Liger's kernel never makes the logits at all.
+                if (circumstances.framework == "transformers") return Recipe{.arguments = {"use_liger_kernel=True"}};
+                return Recipe{.imports = {"from torch.utils.checkpoint import checkpoint"}, .lines = {R"(loss = 0
 for hidden_part, target_part in zip(hidden.chunk(8), targets.chunk(8)):
     part = checkpoint(lambda h, t: cross_entropy(head(h).float(), t, reduction="sum"), hidden_part, target_part,
                       use_reentrant=False)
-    loss = loss + part / targets.numel())");
+    loss = loss + part / targets.numel())"}};
               },
           .saved_bytes =
               [](const Figures& figures) {

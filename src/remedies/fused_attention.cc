@@ -11,8 +11,15 @@ Remedy fused_attention() {
           .applies = is_gpu_case,
           .snippets =
               [](const Circumstances& circumstances) {
-                if (circumstances.framework == "transformers")
-                  return python(R"(model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="sdpa"))");
+                const bool is_back = circumstances.variant == "eager-attention";
+                if (circumstances.framework == "transformers") {
+                  return python("model = AutoModelForCausalLM.from_pretrained(name, attn_implementation=\"" +
+                                std::string(is_back ? "eager" : "sdpa") + "\")");
+                }
+                if (is_back) {
+                  return python(
+                      "weights = (q @ k.transpose(-2, -1) / q.size(-1) ** 0.5).softmax(dim=-1)\nout = weights @ v");
+                }
                 return torch_is_at_least(circumstances, 2, 0)
                            ? python("out = torch.nn.functional.scaled_dot_product_attention(q, k, v)")
                            : python(

@@ -1,5 +1,6 @@
 // The foreach step makes temporaries of the size of all parameters; the fused one none.
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
@@ -7,20 +8,24 @@ namespace oomscope {
 Remedy fused_optimizer() {
   return {.id = "fused-optimizer",
           .page = "optimizer-state",
-          .effect = Effect::figures,
+          .effect = Effect::transform,
           .applies =
               [](const Circumstances& circumstances) {
                 return is_training_case(circumstances) && is_among(circumstances.phase, {Phase::optimizer_step});
               },
-          .snippets =
+          .recipe =
               [](const Circumstances& circumstances) {
-                if (circumstances.variant == "foreach-off" && circumstances.framework.empty())
-                  return python("optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False)");
+                const std::string start = "torch.optim.AdamW(model.parameters(), lr=1e-4, ";
+                if (circumstances.variant == "foreach-off" || !torch_is_at_least(circumstances, 2, 0)) {
+                  return Recipe{.optimizer = start + "foreach=False)"};
+                }
+                if (circumstances.variant == "foreach-on") return Recipe{.optimizer = start + "foreach=True)"};
                 if (circumstances.framework == "transformers")
-                  return python(R"(args = TrainingArguments("out", optim="adamw_torch_fused"))");
-                return python(torch_is_at_least(circumstances, 2, 0)
-                                  ? "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)"
-                                  : "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False)");
+                  return Recipe{.arguments = {R"(optim="adamw_torch_fused")"}};
+                if (circumstances.framework == "deepspeed") {
+                  return Recipe{.config = R"({"optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}})"};
+                }
+                return Recipe{.optimizer = start + "fused=True)"};
               },
           .saved_bytes =
               [](const Figures& figures) {

@@ -1,14 +1,17 @@
 // Micro-batches: the same mathematics a step, fewer samples at once.
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
 namespace {
 
-// "accumulate-8" says into how many parts; else 4.
-std::string parts_of(const Circumstances& circumstances) {
-  constexpr std::string_view kPrefix = "accumulate-";
-  return circumstances.variant.starts_with(kPrefix) ? circumstances.variant.substr(kPrefix.size()) : "4";
+constexpr int64_t kUsualParts = 4;
+
+// The number where the batch is known, else how it follows from it.
+std::string micro_batch_of(const Circumstances& circumstances, int64_t parts) {
+  if (!circumstances.batch_size) return "batch_size // " + std::to_string(parts);
+  return std::to_string((*circumstances.batch_size + parts - 1) / parts);
 }
 
 }  // namespace
@@ -18,20 +21,27 @@ Remedy gradient_accumulation() {
           .page = "larger-batch",
           .effect = Effect::transform,
           .applies = is_training_case,
-          .snippets =
+          .recipe =
               [](const Circumstances& circumstances) {
-                const std::string parts = parts_of(circumstances);
-                if (circumstances.framework == "transformers")
-                  return python(
-                      "args = TrainingArguments(\"out\", per_device_train_batch_size=2, gradient_accumulation_steps=" +
-                      parts + ")");
-                if (circumstances.framework == "lightning")
-                  return python("trainer = Trainer(accumulate_grad_batches=" + parts + ")");
-                if (circumstances.framework == "accelerate")
-                  return python("accelerator = Accelerator(gradient_accumulation_steps=" + parts + ")");
-                return python("for i, batch in enumerate(loader):\n    loss = loss_of(model, batch) / " + parts +
-                              "\n    loss.backward()\n    if (i + 1) % " + parts +
-                              " == 0:\n        optimizer.step()\n        optimizer.zero_grad(set_to_none=True)");
+                const int64_t parts = circumstances.number.value_or(kUsualParts);
+                const std::string count = std::to_string(parts);
+                Recipe recipe{.micro_batches = parts, .micro_batch = micro_batch_of(circumstances, parts)};
+                if (circumstances.framework == "transformers") {
+                  recipe.arguments = {"per_device_train_batch_size=" + recipe.micro_batch,
+                                      "gradient_accumulation_steps=" + count};
+                } else if (circumstances.framework == "lightning") {
+                  recipe.lines = {"loader = DataLoader(dataset, batch_size=" + recipe.micro_batch + ")"};
+                  recipe.arguments = {"accumulate_grad_batches=" + count};
+                } else if (circumstances.framework == "accelerate") {
+                  recipe.arguments = {"gradient_accumulation_steps=" + count};
+                } else if (circumstances.framework == "deepspeed") {
+                  // A config holds numbers alone; without train_batch_size it follows from these two.
+                  recipe.config =
+                      "{\"gradient_accumulation_steps\": " + count +
+                      (circumstances.batch_size ? ", \"train_micro_batch_size_per_gpu\": " + recipe.micro_batch + "}"
+                                                : "}");
+                }
+                return recipe;
               },
           .saved_bytes =
               [](const Figures& figures) {

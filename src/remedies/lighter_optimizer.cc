@@ -1,30 +1,46 @@
 // Adam keeps two numbers a parameter; others keep one, or bytes.
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
+namespace {
+
+Recipe sgd(const Circumstances& circumstances, bool has_momentum) {
+  if (circumstances.framework == "deepspeed") {
+    return {.config = has_momentum ? R"({"optimizer": {"type": "SGD", "params": {"lr": 1e-2, "momentum": 0.9}}})"
+                                   : R"({"optimizer": {"type": "SGD", "params": {"lr": 1e-2}}})"};
+  }
+  if (has_momentum) return {.optimizer = "torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)"};
+  if (circumstances.framework == "transformers") return {.arguments = {R"(optim="sgd")"}};
+  return {.optimizer = "torch.optim.SGD(model.parameters(), lr=1e-2)"};
+}
+
+// torch has its own since 2.5.
+Recipe adafactor(const Circumstances& circumstances) {
+  if (circumstances.framework == "transformers") return {.arguments = {R"(optim="adafactor")"}};
+  if (torch_is_at_least(circumstances, 2, 5)) return {.optimizer = "torch.optim.Adafactor(model.parameters())"};
+  return {.imports = {"from transformers.optimization import Adafactor"},
+          .optimizer = "Adafactor(model.parameters(), lr=1e-3, relative_step=False, scale_parameter=False)"};
+}
+
+Recipe eight_bit(const Circumstances& circumstances) {
+  if (circumstances.framework == "transformers") return {.arguments = {R"(optim="adamw_bnb_8bit")"}};
+  return {.imports = {"import bitsandbytes"}, .optimizer = "bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-4)"};
+}
+
+}  // namespace
 
 Remedy lighter_optimizer() {
   return {.id = "lighter-optimizer",
           .page = "optimizer-state",
-          .effect = Effect::figures,
+          .effect = Effect::transform,
           .applies = is_training_case,
-          .snippets =
+          .recipe =
               [](const Circumstances& circumstances) {
-                const bool is_transformers = circumstances.framework == "transformers";
-                if (circumstances.variant == "sgd" || circumstances.variant == "sgd-momentum") {
-                  const bool has_momentum = circumstances.variant == "sgd-momentum";
-                  if (is_transformers) return python(R"(args = TrainingArguments("out", optim="sgd"))");
-                  return python(has_momentum ? "optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)"
-                                             : "optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)");
-                }
-                if (circumstances.variant == "adafactor") {
-                  return python(is_transformers ? R"(args = TrainingArguments("out", optim="adafactor"))"
-                                                : "optimizer = torch.optim.Adafactor(model.parameters())");
-                }
-                if (is_transformers) return python(R"(args = TrainingArguments("out", optim="adamw_bnb_8bit"))");
-                return python(R"(import bitsandbytes
-optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-4))");
+                if (circumstances.variant == "sgd") return sgd(circumstances, false);
+                if (circumstances.variant == "sgd-momentum") return sgd(circumstances, true);
+                return circumstances.variant == "adafactor" ? adafactor(circumstances) : eight_bit(circumstances);
               },
           .saved_bytes =
               [](const Figures& figures) {

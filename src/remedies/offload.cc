@@ -1,26 +1,59 @@
-// Host memory in place of the card, for what is not needed at once.
+// Host memory in place of the card, for what is not needed at once: activations, optimizer states, or parameters with
+// all that belongs to them.
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
+namespace {
+
+constexpr const char* kStatesConfig =
+    R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}}})";
+constexpr const char* kAllConfig =
+    R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": true},)"
+    R"( "offload_param": {"device": "cpu", "pin_memory": true}}})";
+
+Recipe states(const Circumstances& circumstances) {
+  if (has_config(circumstances)) return {.config = kStatesConfig};
+  return {.imports = {"from torchao.optim import CPUOffloadOptimizer"},
+          .optimizer = "CPUOffloadOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-4, fused=True)"};
+}
+
+Recipe parameters(const Circumstances& circumstances) {
+  if (has_config(circumstances)) return {.config = kAllConfig};
+  if (torch_is_at_least(circumstances, 2, 6)) {
+    return {.imports = {"from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard"},
+            .lines = {"for block in model.blocks:\n    fully_shard(block, offload_policy=CPUOffloadPolicy())",
+                      "fully_shard(model, offload_policy=CPUOffloadPolicy())"}};
+  }
+  return {.imports = {"from torch.distributed.fsdp import CPUOffload, FullyShardedDataParallel"},
+          .lines = {"model = FullyShardedDataParallel(model, cpu_offload=CPUOffload(offload_params=True))"}};
+}
+
+// What forward keeps. A framework that runs the loop calls forward somewhere in it.
+Recipe activations(const Circumstances& circumstances) {
+  const std::string scope = "with torch.autograd.graph.save_on_cpu(pin_memory=True):";
+  if (has_config(circumstances)) return {.lines = {scope + "\n    loss = loss_of(model, batch)"}};
+  return {.scope = scope};
+}
+
+}  // namespace
 
 Remedy offload() {
-  return {
-      .id = "offload",
-      .page = "capacity",
-      .effect = Effect::transform,
-      .applies = is_gpu_case,
-      .snippets = [](const Circumstances& circumstances) {
-        if (circumstances.framework == "transformers")
-          return python(
-              R"(model = AutoModelForCausalLM.from_pretrained(name, device_map="auto", offload_folder="offload"))");
-        if (circumstances.framework == "deepspeed")
-          return python(
-              R"(config = {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": True}}})");
-        return python(R"(with torch.autograd.graph.save_on_cpu(pin_memory=True):
-    loss = loss_of(model, batch)
-loss.backward())");
-      }};
+  return {.id = "offload",
+          .page = "capacity",
+          .effect = Effect::transform,
+          .applies = is_gpu_case,
+          .recipe = [](const Circumstances& circumstances) {
+            if (circumstances.variant == "offload-optimizer") return states(circumstances);
+            if (circumstances.variant == "offload-parameters") return parameters(circumstances);
+            if (circumstances.framework == "transformers") {
+              return Recipe{.lines = {"model = AutoModelForCausalLM.from_pretrained(name, device_map=\"auto\", "
+                                      "offload_folder=\"offload\")"}};
+            }
+            if (circumstances.framework == "deepspeed") return Recipe{.config = kStatesConfig};
+            return activations(circumstances);
+          }};
 }
 
 }  // namespace oomscope

@@ -2,7 +2,9 @@
 #include <array>
 
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/remedy.h"
+#include "remedies/snippets.h"
 
 namespace oomscope {
 namespace {
@@ -16,8 +18,7 @@ std::vector<Place> places_of(const Circumstances& circumstances) {
 }
 
 std::vector<std::string> commands_of(const Remedy& remedy, const Circumstances& circumstances) {
-  if (remedy.snippets == nullptr) return {};
-  const std::vector<Snippet> snippets = remedy.snippets(circumstances);
+  const std::vector<Snippet> snippets = snippets_of(remedy, circumstances);
   for (Place place : places_of(circumstances)) {
     std::vector<std::string> commands;
     for (const Snippet& snippet : snippets) {
@@ -135,6 +136,13 @@ std::vector<Change> changes_of(std::initializer_list<std::string_view> ids, cons
     if (remedy != nullptr && remedy->applies(circumstances)) changes.push_back(change_of(*remedy, circumstances));
   }
   return changes;
+}
+
+std::vector<Snippet> snippets_of(const Remedy& remedy, const Circumstances& circumstances) {
+  if (remedy.recipe != nullptr) {
+    return python(text_of(circumstances.framework, std::vector<Recipe>{remedy.recipe(circumstances)}));
+  }
+  return remedy.snippets != nullptr ? remedy.snippets(circumstances) : std::vector<Snippet>{};
 }
 
 Change change_of(const Remedy& remedy, const Circumstances& circumstances, std::vector<PhraseValue> values) {

@@ -8,6 +8,7 @@
 
 #include "remedies/causes.h"
 #include "remedies/loader_memory.h"
+#include "remedies/recipe.h"
 #include "remedies/remedy.h"
 
 namespace oomscope {
@@ -21,7 +22,7 @@ bool applies(std::string_view id, const Circumstances& circumstances) {
 }
 
 std::string snippet(std::string_view id, Place place, const Circumstances& circumstances) {
-  for (const Snippet& candidate : find_remedy(id)->snippets(circumstances)) {
+  for (const Snippet& candidate : snippets_of(*find_remedy(id), circumstances)) {
     if (candidate.place == place) return candidate.lines;
   }
   return "";
@@ -130,19 +131,92 @@ TEST(LoaderMemory, SaysHowManyWorkersFit) {
   EXPECT_FALSE(loader_memory({.num_workers = 4, .figures = {.host_batch = INT64_MAX}}));
 }
 
+std::string text_in(std::string_view framework,
+                    std::initializer_list<std::pair<std::string_view, Circumstances>> forms) {
+  std::vector<RemedyForm> list;
+  for (auto [id, circumstances] : forms) {
+    circumstances.framework = framework;
+    list.push_back({.remedy = find_remedy(id), .circumstances = circumstances});
+  }
+  return text_of(framework, list);
+}
+
+TEST(Recipes, FollowTheForm) {
+  const auto lines = [](std::string_view id, std::string variant, std::optional<int64_t> number = {}) {
+    return snippet(id, Place::python, {.variant = std::move(variant), .number = number});
+  };
+  EXPECT_NE(lines("mixed-precision", "autocast-bf16").find("torch.autocast"), std::string::npos);
+  EXPECT_NE(lines("mixed-precision", "pure-bf16").find("model.to(torch.bfloat16)"), std::string::npos);
+  EXPECT_NE(lines("checkpointing", "checkpointing-every-3rd", 3).find("i % 3 == 0"), std::string::npos);
+  EXPECT_NE(lines("checkpointing", "checkpointing-selective").find("context_fn"), std::string::npos);
+  EXPECT_NE(lines("gradient-accumulation", "accumulate-8", 8).find("batch_size // 8"), std::string::npos);
+  EXPECT_NE(lines("lighter-optimizer", "sgd-momentum").find("momentum=0.9"), std::string::npos);
+  EXPECT_NE(lines("fused-optimizer", "foreach-off").find("foreach=False"), std::string::npos);
+  EXPECT_NE(lines("offload", "offload-optimizer").find("CPUOffloadOptimizer"), std::string::npos);
+  EXPECT_NE(lines("sharding", "zero-1", 4).find("ZeroRedundancyOptimizer"), std::string::npos);
+  EXPECT_NE(lines("sharding", "zero-3", 4).find("--nproc-per-node 4"), std::string::npos);
+}
+
+TEST(Recipes, SeveralMakeOneText) {
+  const Circumstances quarter{.variant = "accumulate-4", .number = 4, .batch_size = 32};
+  EXPECT_EQ(
+      text_in("transformers", {{"mixed-precision", {}}, {"gradient-accumulation", quarter}}),
+      "args = TrainingArguments(\"out\", bf16=True, per_device_train_batch_size=8, gradient_accumulation_steps=4)");
+  EXPECT_EQ(text_in("", {{"mixed-precision", {}}, {"gradient-accumulation", quarter}}),
+            "loader = DataLoader(dataset, batch_size=8)\nfor i, batch in enumerate(loader):\n"
+            "    with torch.autocast(\"cuda\", dtype=torch.bfloat16):\n        loss = loss_of(model, batch) / 4\n"
+            "    loss.backward()\n    if (i + 1) % 4 == 0:\n        optimizer.step()\n"
+            "        optimizer.zero_grad(set_to_none=True)");
+}
+
+TEST(Recipes, ConfigsOfDeepSpeedAreOne) {
+  const std::string text = text_in("deepspeed", {{"offload", {.variant = "offload-parameters"}},
+                                                 {"sharding", {.variant = "zero-1", .number = 2}},
+                                                 {"gradient-accumulation", {.number = 4, .batch_size = 16}}});
+  EXPECT_NE(text.find("deepspeed --num_gpus 2"), std::string::npos);
+  EXPECT_NE(text.find("\"stage\": 3"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"offload_param\""), std::string::npos);
+  EXPECT_NE(text.find("\"train_micro_batch_size_per_gpu\": 4"), std::string::npos);
+  EXPECT_NE(text.find("\"pin_memory\": True"), std::string::npos);
+}
+
 // Every snippet in every release, framework and place, parsed by what it is pasted into.
+struct Form {
+  std::string_view remedy;  // empty: all
+  const char* variant;
+  std::optional<int64_t> number;
+};
+const Form kForms[] = {{"", "", {}},
+                       {"checkpointing", "checkpointing-every-2nd", 2},
+                       {"checkpointing", "checkpointing-selective", {}},
+                       {"fused-attention", "eager-attention", {}},
+                       {"fused-optimizer", "foreach-on", {}},
+                       {"gradient-accumulation", "accumulate-8", 8},
+                       {"lighter-optimizer", "sgd", {}},
+                       {"lighter-optimizer", "sgd-momentum", {}},
+                       {"lighter-optimizer", "adafactor", {}},
+                       {"mixed-precision", "pure-bf16", {}},
+                       {"offload", "offload-optimizer", {}},
+                       {"offload", "offload-parameters", {}},
+                       {"sharding", "zero-1", 4},
+                       {"sharding", "zero-2", 4},
+                       {"sharding", "zero-3", 4}};
+
 TEST(Snippets, Parse) {
   std::set<std::string> seen;
   for (const char* version : {"", "1.8", "1.13.1", "2.0", "2.3", "2.12.0+cu130"}) {
     for (const char* framework : {"", "lightning", "transformers", "accelerate", "deepspeed", "vllm"}) {
       for (int capability : {70, 90}) {
-        const Circumstances circumstances{
-            .torch_version = version, .compute_capability = capability, .framework = framework};
+        Circumstances circumstances{.torch_version = version, .compute_capability = capability, .framework = framework};
         for (const Remedy& remedy : remedies()) {
-          if (remedy.snippets == nullptr) continue;
-          for (const Snippet& found : remedy.snippets(circumstances)) {
-            EXPECT_FALSE(found.lines.empty()) << remedy.id;
-            seen.insert(std::string(name_of(found.place)) + "\n" + found.lines);
+          for (const Form& form : kForms) {
+            if (form.remedy != remedy.id && !form.remedy.empty()) continue;
+            circumstances.variant = form.variant;
+            circumstances.number = form.number;
+            for (const Snippet& found : snippets_of(remedy, circumstances)) {
+              EXPECT_FALSE(found.lines.empty()) << remedy.id;
+              seen.insert(std::string(name_of(found.place)) + "\n" + found.lines);
+            }
           }
         }
       }

@@ -53,6 +53,7 @@ struct Circumstances {
   Phase phase = Phase::unknown;
   std::string torch_version = {};                // "2.3"; decides the names in snippets
   std::string variant = {};                      // of a remedy that has several: id of the measure ("accumulate-8")
+  std::optional<int64_t> number = {};            // of the variant: micro-batches, every so manieth layer, processes
   std::optional<int> compute_capability = {};    // 80 for sm_80
   std::optional<bool> expandable_segments = {};  // on already?
   std::string framework = {};  // "lightning", "transformers", "accelerate", "deepspeed", "vllm", or empty
@@ -63,6 +64,7 @@ struct Circumstances {
   std::optional<int> ranks_on_host = {};
   std::optional<bool> pin_memory = {};
   std::optional<int> visible_devices = {};
+  bool is_16_bit = false;  // computes in 16 bits already
   bool is_notebook = false;
   bool is_container = false;
   bool is_slurm = false;
@@ -81,14 +83,18 @@ struct Snippet {
   std::string lines;  // as pasted, lines parted by newlines
 };
 
+struct Recipe;  // recipe.h
+
 struct Remedy {
   std::string_view id;
   std::string_view page;  // the cause whose page in docs/causes/ explains it
   Effect effect = Effect::unknown;
   // May it help in such a case, on such hardware, with such a torch?
   bool (*applies)(const Circumstances&) = nullptr;
-  // Empty: nothing to paste.
+  // Null: nothing to paste, or there is a recipe.
   std::vector<Snippet> (*snippets)(const Circumstances&) = nullptr;
+  // In place of snippets where it may be applied together with others.
+  Recipe (*recipe)(const Circumstances&) = nullptr;
   // Bytes that it takes off, from the figures alone. Null or empty: they do not say.
   std::optional<int64_t> (*saved_bytes)(const Figures&) = nullptr;
   // What to do in this case; null: "remedy.ID.text" as it stands.
@@ -98,6 +104,9 @@ struct Remedy {
 // Sorted by id.
 [[nodiscard]] std::span<const Remedy> remedies();
 [[nodiscard]] const Remedy* find_remedy(std::string_view id);
+
+// Lines to paste, for every place; empty: there are none.
+[[nodiscard]] std::vector<Snippet> snippets_of(const Remedy& remedy, const Circumstances& circumstances);
 
 // The remedy as a finding proposes it: text, lines to paste for the places that the case can use, and what it saves
 // where the figures tell. `values` fill further placeholders of the text.

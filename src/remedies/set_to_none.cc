@@ -1,5 +1,6 @@
 // Gradients as None: their memory is free between steps, and from the first forward of the next one.
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
@@ -13,11 +14,15 @@ Remedy set_to_none() {
                 return is_gpu_case(circumstances) && circumstances.phase != Phase::backward &&
                        circumstances.phase != Phase::optimizer_step;
               },
-          .snippets =
+          .recipe =
               [](const Circumstances& circumstances) {
-                return python(torch_is_at_least(circumstances, 2, 0)
-                                  ? "optimizer.zero_grad()  # before evaluation and saving too"
-                                  : "optimizer.zero_grad(set_to_none=True)");
+                // In a loop that stands already; one that is written anew has it.
+                if (circumstances.variant == "set-to-none" && circumstances.framework.empty()) {
+                  return Recipe{.clears_gradients = true};
+                }
+                return Recipe{.lines = {torch_is_at_least(circumstances, 2, 0)
+                                            ? "optimizer.zero_grad()  # before evaluation and saving too"
+                                            : "optimizer.zero_grad(set_to_none=True)"}};
               },
           .saved_bytes = [](const Figures& figures) { return figures.gradients; }};
 }

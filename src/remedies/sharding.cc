@@ -1,33 +1,67 @@
 // Each card keeps its share of the states alone.
 #include "remedies/catalogue.h"
+#include "remedies/recipe.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
+namespace {
+
+constexpr int64_t kUsualRanks = 8;
+
+int stage_of(const Circumstances& circumstances) {
+  if (circumstances.variant == "zero-1") return 1;
+  return circumstances.variant == "zero-2" ? 2 : 3;
+}
+
+Recipe in_torch(const Circumstances& circumstances, int stage) {
+  Recipe recipe;
+  if (stage == 1) {
+    recipe = {.imports = {"from torch.distributed.optim import ZeroRedundancyOptimizer",
+                          "from torch.nn.parallel import DistributedDataParallel"},
+              .lines = {"model = DistributedDataParallel(model, gradient_as_bucket_view=True)"},
+              .optimizer = "ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-4)"};
+  } else if (torch_is_at_least(circumstances, 2, 6)) {
+    const std::string options = stage == 2 ? ", reshard_after_forward=False" : "";
+    recipe = {.imports = {"from torch.distributed.fsdp import fully_shard"},
+              .lines = {"for block in model.blocks:\n    fully_shard(block" + options + ")",
+                        "fully_shard(model" + options + ")"}};
+  } else {
+    recipe = {.imports = {"from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy"},
+              .lines = {std::string("model = FullyShardedDataParallel(model, sharding_strategy=ShardingStrategy.") +
+                        (stage == 2 ? "SHARD_GRAD_OP)" : "FULL_SHARD)")}};
+  }
+  return recipe;
+}
+
+std::string zero_config(int stage) { return "{\"zero_optimization\": {\"stage\": " + std::to_string(stage) + "}}"; }
+
+Recipe recipe_of(const Circumstances& circumstances) {
+  const int stage = stage_of(circumstances);
+  const std::string ranks = std::to_string(circumstances.number.value_or(kUsualRanks));
+  const std::string& framework = circumstances.framework;
+  Recipe recipe = has_config(circumstances) ? Recipe{.config = zero_config(stage)} : in_torch(circumstances, stage);
+  if (framework == "lightning") {
+    recipe.arguments = {"devices=" + ranks};
+    return recipe;
+  }
+  const std::string launcher = framework == "accelerate"  ? "accelerate launch --num_processes "
+                               : framework == "deepspeed" ? "deepspeed --num_gpus "
+                                                          : "torchrun --nproc-per-node ";
+  recipe.imports.insert(recipe.imports.begin(), "# started with: " + launcher + ranks + " train.py");
+  return recipe;
+}
+
+}  // namespace
 
 Remedy sharding() {
   return {.id = "sharding",
           .page = "capacity",
-          .effect = Effect::figures,
+          .effect = Effect::transform,
           .applies =
               [](const Circumstances& circumstances) {
                 return is_training_case(circumstances) && may_have_several_cards(circumstances);
               },
-          .snippets =
-              [](const Circumstances& circumstances) {
-                if (circumstances.framework == "transformers")
-                  return python(R"(args = TrainingArguments("out", fsdp="full_shard auto_wrap"))");
-                if (circumstances.framework == "lightning")
-                  return python(R"(trainer = Trainer(strategy="fsdp", devices=8))");
-                if (circumstances.framework == "deepspeed")
-                  return python(R"(config = {"zero_optimization": {"stage": 3}})");
-                return torch_is_at_least(circumstances, 2, 6)
-                           ? python(
-                                 "from torch.distributed.fsdp import fully_shard\nfor block in model.blocks:\n    "
-                                 "fully_shard(block)\nfully_shard(model)")
-                           : python(
-                                 "from torch.distributed.fsdp import FullyShardedDataParallel\nmodel = "
-                                 "FullyShardedDataParallel(model)");
-              }};
+          .recipe = recipe_of};
 }
 
 }  // namespace oomscope

@@ -7,6 +7,7 @@
 #include "base/bytes_text.h"
 #include "report/findings_document.h"
 #include "report/report_page.h"
+#include "report/step_picture.h"
 #include "report/view_payload.h"
 #include "report/why_document.h"
 
@@ -64,7 +65,8 @@ Answer answer_of(const Diagnosis& diagnosis, const Changes& changes, std::vector
                 .proof = proof_line(*diagnosis.verification, changes.rules, language),
                 .trust = trust_line(diagnosis, language),
                 .caveats = caveat_list(all_caveats(diagnosis, changes), language).entries,
-                .details = detail_sections(diagnosis, changes, findings, path, language)};
+                .details = detail_sections(diagnosis, changes, findings, path, language),
+                .step = {}};
   for (const BalanceRow& row : diagnosis.balance) {
     answer.balance.push_back({.id = row.name.key,
                               .name = say(row.name, language),
@@ -72,6 +74,12 @@ Answer answer_of(const Diagnosis& diagnosis, const Changes& changes, std::vector
                               .source = say(row.source, language),
                               .is_outside = row.is_outside});
   }
+  if (!changes.step.columns.empty()) {
+    StepPicture picture{.before = changes.step, .after = changes.step_after, .capacity_bytes = changes.cap_bytes};
+    if (changes.step_after) picture.measure = say(changes.step_measure, language);
+    answer.step = draw(picture, language);
+  }
+  add_measures(findings, changes);
   add_best_setting(findings, diagnosis, changes);
   if (findings.empty()) return answer;
   for (const Change& change : findings.front().changes) {

@@ -131,16 +131,14 @@ Document explain_remedy(const Remedy& remedy, Language language) {
                          filled("helps", "causes", joined(causes_helped(remedy.id)), language),
                          filled("effect", "effect", effect, language)}};
   document.sections.push_back({.body = std::move(facts), .joined = true});
-  if (remedy.snippets != nullptr) {
-    std::string shown;  // a notebook's cell often repeats the file's lines
-    for (const Snippet& snippet : remedy.snippets(Circumstances{})) {
-      if (snippet.lines == shown) continue;
-      shown = snippet.lines;
-      Lines lines{.title = filled("paste", "place", std::string(name_of(snippet.place)), language),
-                  .lines = pasted_lines(snippet.lines, language),
-                  .style = Style::green};
-      document.sections.push_back({.body = std::move(lines)});
-    }
+  std::string shown;  // a notebook's cell often repeats the file's lines
+  for (const Snippet& snippet : snippets_of(remedy, Circumstances{})) {
+    if (snippet.lines == shown) continue;
+    shown = snippet.lines;
+    Lines lines{.title = filled("paste", "place", std::string(name_of(snippet.place)), language),
+                .lines = pasted_lines(snippet.lines, language),
+                .style = Style::green};
+    document.sections.push_back({.body = std::move(lines)});
   }
   add_sentence(document, filled("page", "page", shown_page(page_of(remedy.page), language), language), Style::dim, 0,
                false);
@@ -185,8 +183,7 @@ Json remedy_json(const Remedy& remedy) {
                {"effect", std::string(name_of(remedy.effect))},
                {"causes", ids_json(causes_helped(remedy.id))},
                {"snippets", Json::array()}};
-  if (remedy.snippets == nullptr) return json;
-  for (const Snippet& snippet : remedy.snippets(Circumstances{})) {
+  for (const Snippet& snippet : snippets_of(remedy, Circumstances{})) {
     json["snippets"].push_back({{"place", std::string(name_of(snippet.place))}, {"lines", snippet.lines}});
   }
   return json;

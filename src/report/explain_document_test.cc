@@ -25,8 +25,7 @@ TEST(Words, EveryRemedyHasItsTexts) {
 
 TEST(Words, EveryCommentOfASnippetIsThere) {
   for (const Remedy& remedy : remedies()) {
-    if (remedy.snippets == nullptr) continue;
-    for (const Snippet& snippet : remedy.snippets(Circumstances{})) {
+    for (const Snippet& snippet : snippets_of(remedy, Circumstances{})) {
       for (size_t at = snippet.lines.find("# "); at != std::string::npos; at = snippet.lines.find("# ", at + 1)) {
         const std::string comment = snippet.lines.substr(at + 2, snippet.lines.find('\n', at) - at - 2);
         EXPECT_TRUE(word("comment." + comment, Language::chinese)) << remedy.id << ": " << comment;

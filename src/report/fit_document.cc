@@ -28,7 +28,13 @@ class FitWriter {
     for (Section& section : measures_sections(report_.measures, report_.cap_bytes.has_value(), language_)) {
       document.sections.push_back(std::move(section));
     }
-    for (Section& section : sets_sections(report_.search, language_)) document.sections.push_back(std::move(section));
+    for (Section& section : sets_sections(report_.search, report_.framework, report_.batch, language_))
+      document.sections.push_back(std::move(section));
+    if (!report_.picture.path.empty()) {
+      const char* key = report_.picture.replaced ? "fit.picture.replaced" : "fit.picture.written";
+      document.sections.push_back(
+          {.body = Sentence{.text = words(Phrase{.key = key}.with("path", report_.picture.path))}, .joined = false});
+    }
     for (const char* key : notes()) document.sections.push_back({.body = Sentence{.text = words(key)}, .joined = true});
     document.sections.push_back({.body = caveat_list(report_.caveats, language_), .joined = false});
     document.payload = payload();
@@ -76,6 +82,7 @@ class FitWriter {
                             {.header = words("fit.requested"), .align = Align::right, .may_drop = true},
                             {.header = words("fit.allocated"), .align = Align::right},
                             {.header = words("fit.reserved"), .align = Align::right},
+                            {.header = report_.cap_bytes ? words("fit.limited") : "", .align = Align::right},
                             {.header = words("fit.fits")},
                             {.header = words("fit.instant"), .may_shrink = true}},
                 .rows = {},
@@ -85,13 +92,24 @@ class FitWriter {
       const Outcome& outcome = point.outcome.main;
       table.rows.push_back(
           Row{.cells = {fmt::format("{}{}", point.value, point.recorded ? "*" : ""), format_mib(outcome.peak_requested),
-                        format_mib(outcome.peak_allocated), format_mib(outcome.peak_reserved),
+                        format_mib(outcome.peak_allocated), reserved_text(point),
+                        point.limited && point.limited->completed ? format_mib(point.limited->peak_reserved) : "",
                         point.fits ? words(fmt::format("fit.fits.{}", name_of(*point.fits))) : "",
                         phase_text(point.instant.phase)},
               .style = Style::plain});
     }
     table.note = words("fit.recorded-note");
     return table;
+  }
+
+  // With the range where scratch is guessed.
+  [[nodiscard]] std::string reserved_text(const FitPoint& point) const {
+    const OutcomeRange& range = point.outcome;
+    const std::string middle = format_mib(range.main.peak_reserved);
+    if (report_.model.guesses.empty() || point.recorded || range.peak_reserved_low == range.peak_reserved_high)
+      return middle;
+    const auto count = [](int64_t bytes) { return format_count(bytes / kMiB); };
+    return fmt::format("{} ({}–{})", middle, count(range.peak_reserved_low), count(range.peak_reserved_high));
   }
 
   [[nodiscard]] Table settings_table() const {
@@ -134,6 +152,8 @@ class FitWriter {
             {"peak_reserved", outcome.peak_reserved},
             {"peak_reserved_low", point.outcome.peak_reserved_low},
             {"peak_reserved_high", point.outcome.peak_reserved_high},
+            {"peak_reserved_under_limit",
+             point.limited && point.limited->completed ? Json(point.limited->peak_reserved) : Json(nullptr)},
             {"fits", point.fits ? Json(name_of(*point.fits)) : Json(nullptr)},
             {"instant",
              {{"event", point.instant.event == kNoEvent ? Json(nullptr) : Json(point.instant.event)},
@@ -186,8 +206,8 @@ class FitWriter {
                  {"by_setting", Json::array()},
                  {"points", Json::array()},
                  {"measures_at", report_.measures_at},
-                 {"measures", measures_json(report_.measures, report_.cap_bytes.has_value())},
-                 {"search", sets_json(report_.search)},
+                 {"measures", measures_json(report_.measures, report_.cap_bytes.has_value(), report_.batch)},
+                 {"search", sets_json(report_.search, report_.batch)},
                  {"picture", picture_json()},
                  {"model", model_json()},
                  {"caveats", caveats_json(report_.caveats)}};

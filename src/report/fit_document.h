@@ -21,6 +21,13 @@ struct FitReport {
   std::vector<MeasureOutcome> measures;
   StepSeries step;  // there, without a measure
   SetSearch search;
+  std::optional<int64_t> batch;  // samples there, where the files' names say
+  std::string framework;         // of the lines to paste, as in Circumstances
+  struct Picture {
+    std::string path;  // empty: none
+    bool replaced = false;
+  };
+  Picture picture;
   Caveats caveats;
 };
 [[nodiscard]] Document fit_document(const FitReport& report, Language language);

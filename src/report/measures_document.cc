@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
-#include "remedies/remedy.h"
+#include "remedies/recipe.h"
 
 namespace oomscope {
 namespace {
@@ -18,9 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kSetsShown = 3;
 constexpr std::array<std::string_view, 5> kFrameworks = {"", "transformers", "lightning", "accelerate", "deepspeed"};
 
-std::string name_in(const Measure& measure, Language language) {
-  return say(fmt::format("measure.{}", measure.id), language);
-}
+std::string name_in(const Measure& measure, Language language) { return say(name_of(measure), language); }
 
 std::string time_text(const std::optional<double>& factor, Language language) {
   if (!factor) return say("measure.time-unknown", language);
@@ -34,7 +32,24 @@ std::string list_names(const std::vector<const MeasureOutcome*>& outcomes, Langu
   std::string list;
   for (const MeasureOutcome* outcome : outcomes) {
     if (!list.empty()) list += say("measure.list-comma", language);
-    list += name_in(*outcome->measure, language);
+    list += name_in(outcome->measure, language);
+  }
+  return list;
+}
+
+bool needs_more(const MeasureOutcome& outcome) {
+  const int64_t before = outcome.outcome.peak_allocated + outcome.saved_allocated;
+  return static_cast<double>(-outcome.saved_allocated) > kNothing * static_cast<double>(before);
+}
+
+std::string list_needs(const std::vector<const MeasureOutcome*>& outcomes, Language language) {
+  std::string list;
+  for (const MeasureOutcome* outcome : outcomes) {
+    if (!list.empty()) list += say("measure.list-comma", language);
+    list += say(Phrase{.key = "measure.needs"}
+                    .with("measure", name_of(outcome->measure))
+                    .with("bytes", format_mib(-outcome->saved_allocated)),
+                language);
   }
   return list;
 }
@@ -64,32 +79,43 @@ Section sentence(std::string_view key, std::string list, Language language) {
                  .joined = true};
 }
 
-// Lines that apply a measure, for one framework.
-std::vector<std::string> lines_of(const Measure& measure, std::string_view framework) {
-  const Remedy* remedy = find_remedy(measure.remedy);
-  if (remedy == nullptr) return {};
-  Circumstances circumstances{.phase = Phase::backward};
-  circumstances.framework = std::string(framework);
-  circumstances.variant = std::string(measure.id);
-  return change_of(*remedy, circumstances).commands;
+// Lines that apply measures, together, in one framework.
+std::vector<std::string> lines_of(const std::vector<Measure>& measures, const std::string& conf,
+                                  std::string_view framework, std::optional<int64_t> batch) {
+  Circumstances circumstances{.phase = Phase::backward, .framework = std::string(framework)};
+  if (batch) circumstances.batch_size = static_cast<int>(std::min<int64_t>(*batch, INT32_MAX));
+  std::vector<RemedyForm> forms;
+  const auto add = [&](std::string_view id) {
+    const Remedy* remedy = find_remedy(id);
+    if (remedy != nullptr) forms.push_back({.remedy = remedy, .circumstances = circumstances});
+  };
+  if (!conf.empty()) {
+    circumstances.settings = conf;
+    add("allocator-setting");
+  }
+  for (const Measure& measure : measures) {
+    circumstances.variant = measure.id;
+    circumstances.number = measure.number > 0 ? std::optional(measure.number) : std::nullopt;
+    add(measure.remedy);
+  }
+  std::vector<std::string> lines;
+  std::istringstream text(text_of(framework, forms));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
 }
 
-std::vector<std::string> lines_of(const MeasureSet& set, std::string_view framework) {
-  std::vector<std::string> lines;
-  if (!set.conf.empty()) lines.push_back(fmt::format("export PYTORCH_CUDA_ALLOC_CONF={}", set.conf));
-  for (const Measure* measure : set.measures) {
-    for (const std::string& snippet : lines_of(*measure, framework)) {
-      std::istringstream text(snippet);
-      for (std::string line; std::getline(text, line);) lines.push_back(line);
-    }
+Json snippets_json(const std::vector<Measure>& measures, const std::string& conf, std::optional<int64_t> batch) {
+  Json snippets = Json::object();
+  for (std::string_view framework : kFrameworks) {
+    snippets[framework.empty() ? "pytorch" : std::string(framework)] = lines_of(measures, conf, framework, batch);
   }
-  return lines;
+  return snippets;
 }
 
 std::string name_in(const MeasureSet& set, Language language) {
   std::string name;
-  for (const Measure* measure : set.measures) {
-    name += (name.empty() ? "" : " + ") + name_in(*measure, language);
+  for (const Measure& measure : set.measures) {
+    name += (name.empty() ? "" : " + ") + name_in(measure, language);
   }
   if (!set.conf.empty()) name += (name.empty() ? "" : " + ") + set.conf;
   return name.empty() ? say("measure.none", language) : name;
@@ -100,9 +126,14 @@ std::string name_in(const MeasureSet& set, Language language) {
 std::vector<Section> measures_sections(const std::vector<MeasureOutcome>& measures, bool has_cap, Language language) {
   std::vector<const MeasureOutcome*> helpful;
   std::vector<const MeasureOutcome*> useless;
+  std::vector<const MeasureOutcome*> harmful;
   std::vector<const MeasureOutcome*> refused;
   for (const MeasureOutcome& outcome : measures) {
-    (!outcome.refused.empty() ? refused : outcome.brings_nothing ? useless : helpful).push_back(&outcome);
+    (!outcome.refused.empty()  ? refused
+     : !outcome.brings_nothing ? helpful
+     : needs_more(outcome)     ? harmful
+                               : useless)
+        .push_back(&outcome);
   }
   std::stable_sort(helpful.begin(), helpful.end(), [](const MeasureOutcome* a, const MeasureOutcome* b) {
     return a->saved_allocated > b->saved_allocated;
@@ -120,13 +151,14 @@ std::vector<Section> measures_sections(const std::vector<MeasureOutcome>& measur
               .note = ""};
   for (const MeasureOutcome* outcome : helpful) {
     table.rows.push_back(
-        Row{.cells = {name_in(*outcome->measure, language), format_mib(outcome->outcome.peak_allocated),
-                      format_mib(outcome->saved_allocated), time_text(outcome->measure->time_factor, language),
+        Row{.cells = {name_in(outcome->measure, language), format_mib(outcome->outcome.peak_allocated),
+                      format_mib(outcome->saved_allocated), time_text(outcome->measure.time_factor, language),
                       has_cap ? say(outcome->fits ? "fit.fits.yes" : "fit.fits.no", language) : ""},
             .style = Style::plain});
   }
   if (!table.rows.empty()) sections.push_back(Section{.body = std::move(table), .joined = false});
   if (!useless.empty()) sections.push_back(sentence("measure.bring-nothing", list_names(useless, language), language));
+  if (!harmful.empty()) sections.push_back(sentence("measure.need-more", list_needs(harmful, language), language));
   if (!refused.empty()) {
     sections.push_back(
         Section{.body = List{.title = say("measure.refused", language), .entries = list_reasons(refused, language)},
@@ -140,12 +172,13 @@ std::vector<Section> measures_sections(const std::vector<MeasureOutcome>& measur
   return sections;
 }
 
-Json measures_json(const std::vector<MeasureOutcome>& measures, bool has_cap) {
+Json measures_json(const std::vector<MeasureOutcome>& measures, bool has_cap, std::optional<int64_t> batch) {
   Json list = Json::array();
   for (const MeasureOutcome& outcome : measures) {
-    Json entry = {{"id", outcome.measure->id},
-                  {"remedy", outcome.measure->remedy},
-                  {"text", name_in(*outcome.measure, Language::english)}};
+    Json entry = {{"id", outcome.measure.id},
+                  {"remedy", outcome.measure.remedy},
+                  {"number", outcome.measure.number > 0 ? Json(outcome.measure.number) : Json(nullptr)},
+                  {"text", name_in(outcome.measure, Language::english)}};
     if (!outcome.refused.empty()) {
       entry["refused"] = say("measure.no." + outcome.refused, Language::english);
       entry["predicted"] = nullptr;
@@ -158,13 +191,15 @@ Json measures_json(const std::vector<MeasureOutcome>& measures, bool has_cap) {
                             {"brings_nothing", outcome.brings_nothing},
                             {"completed", has_cap ? Json(outcome.fits) : Json(nullptr)}};
     }
-    entry["time_factor"] = time_json(outcome.measure->time_factor);
+    entry["time_factor"] = time_json(outcome.measure.time_factor);
+    entry["snippets"] = outcome.refused.empty() ? snippets_json({outcome.measure}, "", batch) : Json(nullptr);
     list.push_back(std::move(entry));
   }
   return list;
 }
 
-std::vector<Section> sets_sections(const SetSearch& search, Language language) {
+std::vector<Section> sets_sections(const SetSearch& search, std::string_view framework, std::optional<int64_t> batch,
+                                   Language language) {
   std::vector<Section> sections;
   if (search.combinations == 0) return sections;
   if (search.fitting.empty()) {
@@ -183,12 +218,13 @@ std::vector<Section> sets_sections(const SetSearch& search, Language language) {
                           language)};
   for (size_t i = 0; i < std::min(kSetsShown, search.fitting.size()); ++i) {
     const MeasureSet& set = search.fitting[i];
-    table.rows.push_back(Row{
-        .cells = {name_in(set, language), format_mib(set.outcome.peak_reserved), time_text(set.time_factor, language)},
-        .style = Style::plain});
+    table.rows.push_back(Row{.cells = {name_in(set, language), format_mib(set.outcome.main.peak_reserved),
+                                       time_text(set.time_factor, language)},
+                             .style = Style::plain});
   }
   sections.push_back(Section{.body = std::move(table), .joined = false});
-  std::vector<std::string> lines = lines_of(search.fitting.front(), "");
+  std::vector<std::string> lines =
+      lines_of(search.fitting.front().measures, search.fitting.front().conf, framework, batch);
   if (!lines.empty()) {
     sections.push_back(
         Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}, .joined = true});
@@ -196,19 +232,16 @@ std::vector<Section> sets_sections(const SetSearch& search, Language language) {
   return sections;
 }
 
-Json sets_json(const SetSearch& search) {
+Json sets_json(const SetSearch& search, std::optional<int64_t> batch) {
   Json json = {{"combinations", search.combinations}, {"replayed", search.replayed}, {"sets", Json::array()}};
   for (const MeasureSet& set : search.fitting) {
     Json entry = {{"measures", Json::array()},
                   {"conf", set.conf},
-                  {"peak_allocated", set.outcome.peak_allocated},
-                  {"peak_reserved", set.outcome.peak_reserved},
+                  {"peak_allocated", set.outcome.main.peak_allocated},
+                  {"peak_reserved", set.outcome.main.peak_reserved},
                   {"time_factor", time_json(set.time_factor)},
-                  {"snippets", Json::object()}};
-    for (const Measure* measure : set.measures) entry["measures"].push_back(measure->id);
-    for (std::string_view framework : kFrameworks) {
-      entry["snippets"][framework.empty() ? "pytorch" : std::string(framework)] = lines_of(set, framework);
-    }
+                  {"snippets", snippets_json(set.measures, set.conf, batch)}};
+    for (const Measure& measure : set.measures) entry["measures"].push_back(measure.id);
     json["sets"].push_back(std::move(entry));
   }
   return json;

@@ -33,6 +33,9 @@ class PageWriter {
     }
     html += views();
     if (page_.answer) {
+      const Drawing& step = page_.answer->step;
+      if (step.height > 0)
+        html += block("step", word("step"), "<div class=\"still wide\">" + svg_of(step, true) + "</div>\n");
       const std::string details = html_sections(page_.answer->details);
       html += block("details", word("details"), details);
     }

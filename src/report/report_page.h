@@ -43,6 +43,7 @@ struct Answer {
   std::string trust;
   std::vector<std::string> caveats;
   std::vector<Section> details;
+  Drawing step;  // memory over one step, with and without the measure that helps most; height 0: not known
 };
 [[nodiscard]] Answer answer_of(const Diagnosis& diagnosis, const Changes& changes, std::vector<Finding> findings,
                                const std::string& path, Language language);

@@ -256,33 +256,12 @@ std::vector<MeasureOutcome> other_measures(const std::vector<Finding>& findings,
   for (const MeasureOutcome& outcome : changes.measures) {
     const bool is_answered = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
       return std::any_of(finding.changes.begin(), finding.changes.end(), [&](const Change& change) {
-        return change.remedy == outcome.measure->remedy && was_tried(change);
+        return change.remedy == outcome.measure.remedy && was_tried(change);
       });
     });
     if (!is_answered) others.push_back(outcome);
   }
   return others;
-}
-
-// A change whose remedy was tried as a measure: what the form of it that saves most brought.
-void add_measures(std::vector<Finding>& findings, const Changes& changes) {
-  for (Finding& finding : findings) {
-    for (Change& change : finding.changes) {
-      const MeasureOutcome* best = nullptr;
-      for (const MeasureOutcome& outcome : changes.measures) {
-        if (!outcome.refused.empty() || outcome.measure->remedy != change.remedy) continue;
-        if (best == nullptr || outcome.saved_allocated > best->saved_allocated) best = &outcome;
-      }
-      if (best == nullptr || was_tried(change)) continue;
-      Predicted predicted;
-      if (changes.measures_have_cap) predicted.completed = best->fits;
-      predicted.peak_reserved = best->outcome.peak_reserved;
-      predicted.saved_bytes = std::max<int64_t>(best->saved_allocated, 0);
-      predicted.source =
-          Phrase{.key = "measure.replayed"}.with("measure", Phrase{.key = "measure." + std::string(best->measure->id)});
-      change.predicted = predicted;
-    }
-  }
 }
 
 Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
@@ -376,6 +355,25 @@ Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes) {
   return all;
 }
 
+void add_measures(std::vector<Finding>& findings, const Changes& changes) {
+  for (Finding& finding : findings) {
+    for (Change& change : finding.changes) {
+      const MeasureOutcome* best = nullptr;
+      for (const MeasureOutcome& outcome : changes.measures) {
+        if (!outcome.refused.empty() || outcome.measure.remedy != change.remedy) continue;
+        if (best == nullptr || outcome.saved_allocated > best->saved_allocated) best = &outcome;
+      }
+      if (best == nullptr || was_tried(change)) continue;
+      Predicted predicted;
+      if (changes.measures_have_cap) predicted.completed = best->fits;
+      predicted.peak_reserved = best->outcome.peak_reserved;
+      predicted.saved_bytes = std::max<int64_t>(best->saved_allocated, 0);
+      predicted.source = Phrase{.key = "measure.replayed"}.with("measure", name_of(best->measure));
+      change.predicted = predicted;
+    }
+  }
+}
+
 void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis, const Changes& changes) {
   const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   if (list.empty() || findings.empty()) return;
@@ -465,8 +463,9 @@ std::vector<Section> diagnosis_sections(const Diagnosis& diagnosis, const std::v
 }
 
 std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes& changes,
-                                      const std::vector<Finding>& findings, const std::string& path,
-                                      Language language) {
+                                      const std::vector<Finding>& found, const std::string& path, Language language) {
+  std::vector<Finding> findings = found;
+  add_measures(findings, changes);
   std::vector<Section> end;
   end.push_back(
       joined(Section{.body = Sentence{.text = proof_line(*diagnosis.verification, changes.rules, language)}}));
@@ -492,21 +491,23 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
     sections.push_back(joined(Section{.body = Lines{.title = "", .lines = std::move(lines), .style = Style::green}}));
   }
   std::move(end.begin(), end.end(), std::back_inserter(sections));
-  std::vector<Section> details = detail_sections(diagnosis, changes, findings, path, language);
+  std::vector<Section> details = detail_sections(diagnosis, changes, found, path, language);
   std::move(details.begin(), details.end(), std::back_inserter(sections));
   return sections;
 }
 
 std::vector<Section> detail_sections(const Diagnosis& diagnosis, const Changes& changes,
-                                     const std::vector<Finding>& findings, const std::string& path, Language language) {
+                                     const std::vector<Finding>& found, const std::string& path, Language language) {
   std::vector<Section> sections;
+  std::vector<Finding> findings = found;
+  add_measures(findings, changes);
   add_details(diagnosis, findings, language, sections);
   if (!changes.runs.empty()) {
     sections.push_back(Section{.body = sweep_table(diagnosis, changes, path, language)});
     sections.push_back(bounds_section(diagnosis, changes, language));
     if (!changes.verdicts.empty()) sections.push_back(verdict_section(changes, language));
   }
-  for (Section& section : measures_sections(other_measures(findings, changes), changes.measures_have_cap, language)) {
+  for (Section& section : measures_sections(other_measures(found, changes), changes.measures_have_cap, language)) {
     sections.push_back(std::move(section));
   }
   sections.push_back(Section{.body = caveat_list(all_caveats(diagnosis, changes), language)});
@@ -571,7 +572,7 @@ Json why_payload(const Diagnosis& diagnosis, const Changes& changes, std::vector
   payload["runs"] = Json::array();
   for (const SweepRun& run : changes.runs)
     payload["runs"].push_back(run_json(run.conf, changes.cap_bytes, run.outcome));
-  payload["measures"] = measures_json(changes.measures, changes.cap_bytes.has_value());
+  payload["measures"] = measures_json(changes.measures, changes.measures_have_cap, std::nullopt);
   payload["verdicts"] = Json::array();
   for (const Verdict& verdict : changes.verdicts) payload["verdicts"].push_back(verdict_json(verdict));
   payload["caveats"] = caveats_json(all_caveats(diagnosis, changes));

@@ -24,6 +24,9 @@ namespace oomscope {
                                                    const std::vector<Finding>& findings, const std::string& path,
                                                    Language language);
 [[nodiscard]] Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes);
+// A change whose remedy was tried as a measure, and that nothing else answers: what the form of it that saves most
+// brought.
+void add_measures(std::vector<Finding>& findings, const Changes& changes);
 // The setting that did best in the replays is a change too: the first where placement is the cause, else the last.
 void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis, const Changes& changes);
 // Always English, whatever the language of the sections.

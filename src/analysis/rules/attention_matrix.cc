@@ -117,7 +117,13 @@ std::vector<Finding> find_attention_matrix(const CaseFacts& facts) {
   finding.because = because(scores.named ? "attention-larger-than-projections" : "blocks-larger-than-projections");
   if (!scores.named) finding.surer = surer("try-another-length");
   add_site(finding, run, "attention-blocks", scores.stack, scores.live_bytes, scores.blocks);
-  add_changes(finding, run, scores.live_bytes);
+  // Nobody can put another kernel into nn.MultiheadAttention; it takes the fused one by itself, unless it returns
+  // weights.
+  if (run.structure.traits(scores.stack).has(Trait::multihead)) {
+    add_changes(finding, run, scores.live_bytes, {"need-weights-false", "smaller-input", "smaller-batch"});
+  } else {
+    add_changes(finding, run, scores.live_bytes);
+  }
   for (uint32_t id : scores.ids) finding.edits.push_back(RequestEdit{.allocation = id, .free_at = 0});
   finding.drops_request = scores.asked_for;
   return {finding};

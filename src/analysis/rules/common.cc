@@ -18,6 +18,7 @@ Circumstances circumstances_of(const RunFacts& facts, const Finding& finding) {
   circumstances.kind = facts.diagnosis->kind;
   circumstances.phase = finding.instant.phase;
   circumstances.compute_capability = facts.compute_capability;
+  circumstances.is_16_bit = facts.is_16_bit;
   circumstances.expandable_segments = facts.diagnosis->verification->config.settings.expandable_segments;
   circumstances.figures.parameters = figure(facts.bytes_at(Category::parameter));
   circumstances.figures.gradients = figure(facts.bytes_at(Category::gradient));

@@ -22,11 +22,13 @@ class Tester {
     std::optional<Answer> best;
     for (const Trial& trial : trials) {
       if (budget_ <= 0) break;
-      const Answer answer = replay(trial);
+      const std::optional<RequestStream> changed = changed_by(trial);
+      if (!changed || first_effect(trial, *changed) == kNoEvent) continue;  // nothing of it is in the recording
+      const Answer answer = replay(trial, *changed);
       if (!best || answer.result < best->result) best = answer;
       if (best->result == Ending::completes) break;
     }
-    if (!best) return say_why_not(change, "not-tried-for-time");
+    if (!best) return say_why_not(change, budget_ <= 0 ? "not-tried-for-time" : "not-tried");
     if (best->result == Ending::too_early) return say_why_not(change, "not-tried-late-limit");
     write(*best, change);
   }
@@ -44,9 +46,16 @@ class Tester {
     Phrase what;
   };
 
-  Answer replay(const Trial& trial) {
+  // Empty: the transform does not apply.
+  std::optional<RequestStream> changed_by(const Trial& trial) {
+    if (!trial.transform) return with_edits(requests_, trial.edits);
+    if (!job_) job_ = make_job(*facts_.diagnosis->verification, facts_.structure, requests_);
+    Result<Job> job = trial.transform(*job_);
+    return job ? std::optional(std::move(job->requests)) : std::nullopt;
+  }
+
+  Answer replay(const Trial& trial, const RequestStream& changed) {
     const ReplayConfig& config = facts_.diagnosis->verification->config;
-    const RequestStream changed = with_edits(requests_, trial.edits);
     WhatIf question{.rules = config.rules, .settings = trial.settings.value_or(config.settings), .cap_bytes = {}};
     const auto replayed = [&](std::optional<int64_t> cap) {
       budget_ -= static_cast<int64_t>(changed.kind.size());
@@ -58,7 +67,7 @@ class Tester {
     const Capacity& capacity = facts_.diagnosis->capacity;
     const OutcomeRange low = replayed(capacity.low_bytes);
     if (low.main.completed) return {.result = Ending::completes, .outcome = low, .what = trial.what};
-    if (low.main.stopped_at_event < first_effect(trial))
+    if (low.main.stopped_at_event < first_effect(trial, changed))
       return {.result = Ending::too_early, .outcome = low, .what = {}};
     if (capacity.high_bytes > capacity.low_bytes) {
       const OutcomeRange high = replayed(capacity.high_bytes);
@@ -84,17 +93,19 @@ class Tester {
   }
 
   // The first event at which the trial changes anything.
-  [[nodiscard]] uint32_t first_effect(const Trial& trial) const {
-    if (trial.settings) return 0;
-    uint32_t first = kNoEvent;
-    for (const RequestEdit& edit : trial.edits.blocks) {
-      const uint32_t begin = facts_.timeline().allocations[edit.allocation].begin;
-      const uint32_t born = begin == kNoEvent ? 0 : begin;
-      const bool resized = edit.size != RequestEdit::kSizeAsRecorded;
-      first = std::min(first, resized ? born : std::max(born, edit.free_at));
+  [[nodiscard]] uint32_t first_effect(const Trial& trial, const RequestStream& changed) const {
+    if (trial.settings || trial.edits.shares_pools) return 0;
+    uint32_t event = 0;
+    for (size_t i = 0; i < requests_.kind.size(); ++i) {
+      const RequestKind kind = requests_.kind[i];
+      const uint32_t id = requests_.id[i];
+      const bool is_same = i < changed.kind.size() && changed.kind[i] == kind && changed.id[i] == id;
+      if (kind == RequestKind::malloc && requests_.begin[id] != kNoEvent) event = requests_.begin[id];
+      if (!is_same || (kind == RequestKind::malloc && changed.size[id] != requests_.size[id])) return event;
+      if (kind == RequestKind::failed && changed.failures[id].size != requests_.failures[id].size)
+        return requests_.failures[id].event;
     }
-    if (trial.edits.last_failure_bytes) first = std::min(first, facts_.instant().event);
-    return first;
+    return kNoEvent;
   }
 
   static void say_why_not(Change& change, std::string_view key) {
@@ -105,6 +116,7 @@ class Tester {
 
   const RunFacts& facts_;
   RequestStream requests_;
+  std::optional<Job> job_;
   int64_t budget_;
   uint32_t limit_from_ = 0;  // event
 };

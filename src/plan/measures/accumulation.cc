@@ -14,13 +14,24 @@
 namespace oomscope {
 namespace {
 
-// Does its size follow the batch? In forward all but library workspaces, in backward what is no gradient.
+// Does its size follow the batch? What passes make does, but for library workspaces and what backward makes of a
+// parameter's size; and what was made for them.
 bool follows_batch(const Job& job, uint32_t id, const std::set<int64_t>& parameters) {
   const JobBlock& block = job.blocks[id];
-  if (block.category == Category::workspace && block.freed_at == kNowhere) return false;  // kept by its library
-  if (block.category == Category::gradient) return false;
-  if (block.phase == Phase::backward) return parameters.count(job.size(id)) == 0;
-  return true;
+  switch (block.category) {
+    case Category::gradient:
+    case Category::parameter:
+    case Category::optimizer_state: return false;
+    case Category::workspace:
+      if (block.freed_at == kNowhere && id != job.failed) return false;  // kept by its library
+      break;
+    case Category::input:
+    case Category::activation:
+    case Category::logits: return true;
+    default: break;
+  }
+  if (block.pass >= job.passes.size()) return false;
+  return block.phase != Phase::backward || parameters.count(job.size(id)) == 0;
 }
 
 // Blocks that are freed right behind the pass, before anything else is made: they end before the next part begins. If
@@ -82,6 +93,18 @@ void repeat(const Job& job, const JobPass& pass, const std::set<int64_t>& parame
   }
 }
 
+// One gradient a parameter, but where the pass begins with gradients anyway.
+void hold_gradients(const Job& job, const JobPass& pass, JobEditor& editor) {
+  int64_t held = 0;
+  for (const JobBlock& block : job.blocks) {
+    const bool is_there = block.made_at < pass.begin && block.freed_at > pass.begin;
+    held += block.category == Category::gradient && is_there ? 1 : 0;
+  }
+  if (held > 0) return;
+  const uint32_t like = job.requests.id[pass.begin];
+  for (uint32_t id : trained_parameters(job)) editor.ask(pass.begin, editor.add(job.size(id), like));
+}
+
 Result<Job> accumulate(const Job& job, int64_t parts) {
   const std::vector<JobPass> passes = training_passes(job);
   if (passes.empty()) return does_not_apply("no-backward");
@@ -90,43 +113,43 @@ Result<Job> accumulate(const Job& job, int64_t parts) {
   JobEditor editor(job);
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
     const JobBlock& block = job.blocks[id];
-    const bool in_pass = block.pass < job.passes.size() && job.passes[block.pass].has_backward;
-    const bool is_data = block.category == Category::input;
-    if ((in_pass || is_data) && follows_batch(job, id, parameters)) {
-      editor.resize(id, (job.size(id) + parts - 1) / parts);
-    }
+    const bool evaluates = block.pass < job.passes.size() && !job.passes[block.pass].has_backward;
+    if (!evaluates && follows_batch(job, id, parameters)) editor.resize(id, (job.size(id) + parts - 1) / parts);
   }
-  editor.divide_failures(parts);
   for (const JobPass& pass : passes) {
-    // A part that fits as the first does so again: a failure there ends the recording, not the job.
+    // A failure ends the recording, not the job: further parts would run beside the gradients of the first.
     const bool is_cut = job.ends_in_failure && pass.end == job.passes.back().end;
-    if (!is_cut) repeat(job, pass, parameters, editor);
+    if (is_cut) {
+      hold_gradients(job, pass, editor);
+    } else {
+      repeat(job, pass, parameters, editor);
+    }
   }
   return editor.build();
 }
 
 }  // namespace
 
-Measure accumulate_2() {
-  return {.id = "accumulate-2",
-          .remedy = "gradient-accumulation",
-          .group = MeasureGroup::batch,
-          .apply = [](const Job& job) { return accumulate(job, 2); },
-          .rank_cost = 1.1};
+Job with_smaller_batch(const Job& job, double by, uint32_t from_event) {
+  const std::set<int64_t> parameters = parameter_sizes(job);
+  JobEditor editor(job);
+  for (uint32_t id = 0; id < job.blocks.size(); ++id) {
+    const uint32_t begin = job.requests.begin[id] == kNoEvent ? 0 : job.requests.begin[id];
+    if (begin < from_event || !follows_batch(job, id, parameters)) continue;
+    editor.resize(id, std::max<int64_t>(static_cast<int64_t>(static_cast<double>(job.size(id)) / by), 1));
+  }
+  return editor.build();
 }
-Measure accumulate_4() {
-  return {.id = "accumulate-4",
+
+// A part costs little more than its share of the time, but small kernels keep a card less busy.
+Measure accumulation(int64_t parts) {
+  return {.id = "accumulate-" + std::to_string(parts),
+          .name = "accumulate",
           .remedy = "gradient-accumulation",
           .group = MeasureGroup::batch,
-          .apply = [](const Job& job) { return accumulate(job, 4); },
-          .rank_cost = 1.2};
-}
-Measure accumulate_8() {
-  return {.id = "accumulate-8",
-          .remedy = "gradient-accumulation",
-          .group = MeasureGroup::batch,
-          .apply = [](const Job& job) { return accumulate(job, 8); },
-          .rank_cost = 1.35};
+          .apply = accumulate,
+          .number = parts,
+          .rank_cost = 1 + 0.05 * static_cast<double>(parts)};
 }
 
 }  // namespace oomscope

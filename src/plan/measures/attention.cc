@@ -1,5 +1,8 @@
 // scaled_dot_product_attention in place of attention written out: no matrices of length times length, in forward or
-// backward, and a few rows of statistics in their place.
+// backward, and a few rows of statistics in their place. And the way back.
+//
+//   written out   scores = q @ k.T, scaled, softmax (kept) | scores @ v         backward: two gradients of that size
+//   fused         out (kept), log-sum-exp: a 32-bit number a row (kept)
 #include <algorithm>
 #include <map>
 
@@ -9,12 +12,24 @@
 namespace oomscope {
 namespace {
 
+constexpr int64_t kIndexBytes = 8;
+constexpr int64_t kStatisticBytes = 4;
+constexpr int64_t kRowsTogether = 32;  // the statistics of so many rows are asked for at a time
+
+struct Scores {
+  int64_t bytes = 0;          // of one matrix; 0: none is stored
+  bool of_multihead = false;  // nn.MultiheadAttention's
+};
+
 // The size of the scores: what a softmax in an attention function makes, or, where it has no frame of its own, the
 // largest size that such functions keep, if it is larger than what projections make.
-int64_t score_bytes(const Job& job) {
+Scores find_scores(const Job& job) {
   int64_t projection = 0;
-  std::map<int64_t, int64_t> kept;  // size -> count
-  int64_t softmax = 0;
+  Scores kept;
+  Scores softmax;
+  const auto raise = [](Scores& scores, int64_t bytes, bool of_multihead) {
+    if (bytes > scores.bytes) scores = {bytes, of_multihead};
+  };
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
     const JobBlock& block = job.blocks[id];
     if (block.phase != Phase::forward) continue;
@@ -22,19 +37,17 @@ int64_t score_bytes(const Job& job) {
     if (!traits.has(Trait::attention)) continue;
     if (traits.has(Trait::linear)) {
       projection = std::max(projection, job.size(id));
-    } else if (job.is_kept_for_backward(id)) {
-      ++kept[job.size(id)];
-      if (traits.has(Trait::softmax)) softmax = std::max(softmax, job.size(id));
+    } else if (job.is_kept_for_backward(id) ||
+               (block.pass < job.passes.size() && !job.passes[block.pass].has_backward)) {
+      raise(kept, job.size(id), traits.has(Trait::multihead));
+      if (traits.has(Trait::softmax)) raise(softmax, job.size(id), traits.has(Trait::multihead));
     }
   }
-  if (softmax > 0) return softmax;
-  const int64_t largest = kept.empty() ? 0 : kept.rbegin()->first;
-  return largest > projection ? largest : 0;
+  if (softmax.bytes > 0) return softmax;
+  return kept.bytes > projection ? kept : Scores{};
 }
 
-Result<Job> fuse(const Job& job) {
-  const int64_t scores = score_bytes(job);
-  if (scores == 0) return does_not_apply("no-scores");
+Result<Job> without(const Job& job, int64_t scores) {
   JobEditor editor(job);
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
     const JobBlock& block = job.blocks[id];
@@ -47,14 +60,109 @@ Result<Job> fuse(const Job& job) {
   return editor.build();
 }
 
+Result<Job> fuse(const Job& job) {
+  const Scores scores = find_scores(job);
+  if (scores.bytes == 0) return does_not_apply("no-scores");
+  if (scores.of_multihead) return does_not_apply("multihead");
+  return without(job, scores.bytes);
+}
+
+Result<Job> without_weights(const Job& job) {
+  const Scores scores = find_scores(job);
+  if (scores.bytes == 0 || !scores.of_multihead) return does_not_apply("no-multihead");
+  return without(job, scores.bytes);
+}
+
+// Positions 0, 1, 2, ... as indices, made in front of the layers: a whole part of the tokens' indices. 0: none.
+int64_t sequence_length(const Job& job, const JobPass& pass, uint32_t first_layer) {
+  int64_t tokens = 0;
+  for (uint32_t id = 0; id < job.blocks.size(); ++id) {
+    const JobBlock& block = job.blocks[id];
+    if (block.category == Category::input && block.made_at < first_layer) tokens = std::max(tokens, job.size(id));
+  }
+  int64_t length = 0;
+  for (uint32_t id : job.made_between(pass.begin, first_layer)) {
+    const bool is_whole_part = tokens > 0 && job.size(id) % kIndexBytes == 0 && tokens % job.size(id) == 0;
+    if (is_whole_part && job.blocks[id].phase == Phase::forward) length = std::max(length, job.size(id) / kIndexBytes);
+  }
+  return length;
+}
+
+// The kept statistics of a fused kernel: made right behind its result, a small whole part of it.
+bool is_statistics(const Job& job, uint32_t result, uint32_t id) {
+  constexpr int64_t kLeastWidth = 16;  // of a head, elements
+  constexpr int64_t kMostWidth = 256;
+  if (!job.traits(id).has(Trait::attention) || job.traits(id).has(Trait::linear)) return false;
+  if (job.blocks[id].stack != job.blocks[result].stack || !job.is_kept_for_backward(id)) return false;
+  const int64_t ratio = job.size(result) / std::max<int64_t>(job.size(id), 1);
+  return ratio >= kLeastWidth / 2 && ratio <= kMostWidth && job.size(id) % (kRowsTogether * kStatisticBytes) == 0;
+}
+
+// One matrix is kept, two more exist for a moment in forward and in backward.
+void write_out(const Job& job, uint32_t result, uint32_t statistics, int64_t scores, JobEditor& editor) {
+  const JobBlock& block = job.blocks[result];
+  const uint32_t raw = editor.add(scores, result);
+  const uint32_t weights = editor.add(scores, result);
+  editor.ask(block.made_at, raw);
+  editor.ask(block.made_at, weights);
+  editor.release(block.made_at, raw);
+  editor.drop(statistics);
+  uint32_t position = job.blocks[statistics].freed_at;
+  if (position == kNowhere) return;
+  editor.release(position, weights);
+  while (position > 0 && job.requests.kind[position] != RequestKind::malloc) --position;
+  const uint32_t gradient = editor.add(scores, result);
+  editor.ask(position, gradient);
+  editor.scratch(position, scores, result);
+  editor.release(position, gradient);
+}
+
+Result<Job> eager(const Job& job) {
+  if (training_passes(job).empty()) return does_not_apply("no-backward");
+  if (find_scores(job).bytes > 0) return does_not_apply("stores-scores");
+  JobEditor editor(job);
+  bool found = false;
+  for (const JobPass& pass : training_passes(job)) {
+    const std::vector<Layer> layers = find_layers(job, pass);
+    const int64_t length = layers.empty() ? 0 : sequence_length(job, pass, layers.front().begin);
+    if (length == 0) return does_not_apply("length-unknown");
+    const int64_t element = job.is_16_bit ? 2 : 4;
+    const std::vector<uint32_t> ids = job.made_between(pass.begin, pass.forward_end);
+    for (size_t i = 1; i < ids.size(); ++i) {
+      if (!is_statistics(job, ids[i - 1], ids[i])) continue;
+      write_out(job, ids[i - 1], ids[i], job.size(ids[i]) / kStatisticBytes * length * element, editor);
+      found = true;
+    }
+  }
+  if (!found) return does_not_apply("no-fused-attention");
+  return editor.build();
+}
+
 }  // namespace
 
+Measure attention_without_weights() {
+  return {.id = "need-weights-false",
+          .name = "need-weights-false",
+          .remedy = "need-weights-false",
+          .group = MeasureGroup::attention,
+          .apply = [](const Job& job, int64_t) { return without_weights(job); },
+          .rank_cost = 0.9};
+}
 Measure fused_attention_kernel() {
   return {.id = "fused-attention",
+          .name = "fused-attention",
           .remedy = "fused-attention",
           .group = MeasureGroup::attention,
-          .apply = fuse,
+          .apply = [](const Job& job, int64_t) { return fuse(job); },
           .rank_cost = 0.9};
+}
+Measure eager_attention() {
+  return {.id = "eager-attention",
+          .name = "eager-attention",
+          .remedy = "fused-attention",
+          .group = MeasureGroup::attention,
+          .apply = [](const Job& job, int64_t) { return eager(job); },
+          .rank_cost = 1.2};
 }
 
 }  // namespace oomscope

@@ -4,11 +4,13 @@
 //   backward   ... [layer 2 again: keeps][its backward, frees them][layer 1 again: keeps][its backward]
 //
 // Layers are found by the lines that come back (find_layers). A layer's output stays, being the next one's input.
-// Selective: results of projections, convolutions and attention stay as well, so that only what is cheap in time to
-// compute is computed again.
+// Selective: by bytes per recomputed operation. A projection, a convolution or attention costs as much as many passes
+// over memory, so its result brings little for that; so do statistics, which are small. Both stay.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <fmt/format.h>
 
 #include "plan/measures/common.h"
 #include "plan/measures/list.h"
@@ -25,6 +27,14 @@ bool is_dear(const Job& job, uint32_t id) {
   const StackTraits& traits = job.traits(id);
   return traits.has(Trait::linear) || traits.has(Trait::convolution) || traits.has(Trait::attention);
 }
+
+// Bytes that recomputing it frees, for each pass over memory that it costs.
+int64_t worth_of(const Job& job, uint32_t id) {
+  constexpr int64_t kPassesOfDear = 16;
+  return is_dear(job, id) ? job.size(id) / kPassesOfDear : job.size(id);
+}
+
+constexpr int64_t kWorthwhile = 8;  // at least such a part of the best
 
 // transformers keeps keys and values of each layer in training, too (use_cache), but not under checkpointing.
 bool is_cache(const Job& job, uint32_t id) { return job.file_of(id).ends_with("transformers/cache_utils.py"); }
@@ -48,8 +58,12 @@ void checkpoint_layer(const Job& job, const Layer& layer, bool cheap_only, bool 
       continue;
     }
     if (job.blocks[id].freed_at == kNowhere && !is_cut) continue;  // not backward's
-    if (job.blocks[id].category == Category::workspace || (cheap_only && is_dear(job, id))) continue;
-    kept.push_back(id);
+    if (job.blocks[id].category != Category::workspace) kept.push_back(id);
+  }
+  if (cheap_only) {
+    int64_t best = 0;
+    for (uint32_t id : kept) best = std::max(best, worth_of(job, id));
+    std::erase_if(kept, [&](uint32_t id) { return worth_of(job, id) * kWorthwhile < best; });
   }
   const uint32_t again = backward_of(job, kept);
   const std::unordered_set<uint32_t> is_among_kept(kept.begin(), kept.end());
@@ -107,25 +121,34 @@ constexpr double kForwardShare = 0.25;
 
 Measure checkpoint_all() {
   return {.id = "checkpointing",
+          .name = "checkpointing",
           .remedy = "checkpointing",
           .group = MeasureGroup::checkpointing,
-          .apply = [](const Job& job) { return checkpoint(job, {}); },
+          .apply = [](const Job& job, int64_t) { return checkpoint(job, {}); },
           .time_factor = 1 + kForwardShare,
           .rank_cost = 1.25};
 }
-Measure checkpoint_every_2nd() {
-  return {.id = "checkpointing-every-2nd",
+Measure checkpoint_every(int64_t nth) {
+  const double factor = 1 + kForwardShare / static_cast<double>(nth);
+  return {.id = fmt::format("checkpointing-every-{}{}", nth,
+                            nth == 2   ? "nd"
+                            : nth == 3 ? "rd"
+                                       : "th"),
+          .name = "checkpointing-every",
           .remedy = "checkpointing",
           .group = MeasureGroup::checkpointing,
-          .apply = [](const Job& job) { return checkpoint(job, {.every = 2, .cheap_only = false}); },
-          .time_factor = 1 + kForwardShare / 2,
-          .rank_cost = 1.13};
+          .apply = [](const Job& job,
+                      int64_t n) { return checkpoint(job, {.every = static_cast<size_t>(n), .cheap_only = false}); },
+          .number = nth,
+          .time_factor = factor,
+          .rank_cost = factor};
 }
 Measure checkpoint_selective() {
   return {.id = "checkpointing-selective",
+          .name = "checkpointing-selective",
           .remedy = "checkpointing",
           .group = MeasureGroup::checkpointing,
-          .apply = [](const Job& job) { return checkpoint(job, {.every = 1, .cheap_only = true}); },
+          .apply = [](const Job& job, int64_t) { return checkpoint(job, {.every = 1, .cheap_only = true}); },
           .time_factor = 1.08,
           .rank_cost = 1.08};
 }

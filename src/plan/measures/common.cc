@@ -30,6 +30,10 @@ std::vector<Run> forward_runs(const Job& job, const JobPass& pass) {
   return runs;
 }
 
+bool is_of_block(RequestKind kind) {
+  return kind == RequestKind::malloc || kind == RequestKind::free || kind == RequestKind::free_held;
+}
+
 }  // namespace
 
 Error does_not_apply(std::string_view reason) {
@@ -57,12 +61,54 @@ std::vector<JobPass> training_passes(const Job& job) {
 }
 
 bool is_step_temporary(const Job& job, uint32_t id) {
+  if (id == job.failed) return job.blocks[id].phase == Phase::optimizer_step && !is_optimizer_state(job, id);
   return job.blocks[id].phase == Phase::optimizer_step && job.freed_in(id) == Phase::optimizer_step &&
          job.blocks[id].category != Category::optimizer_state && job.size(id) > kTensorBytes;
 }
 
 bool is_optimizer_state(const Job& job, uint32_t id) {
   return job.blocks[id].category == Category::optimizer_state && job.size(id) > kTensorBytes;
+}
+
+// Parameters that are there while the first pass trains.
+std::vector<uint32_t> trained_parameters(const Job& job) {
+  std::vector<uint32_t> ids;
+  const std::vector<JobPass> passes = training_passes(job);
+  if (passes.empty()) return ids;
+  for (uint32_t id = 0; id < job.blocks.size(); ++id) {
+    const JobBlock& block = job.blocks[id];
+    if (block.category == Category::parameter && block.made_at < passes[0].begin && block.freed_at > passes[0].end)
+      ids.push_back(id);
+  }
+  return ids;
+}
+
+// A step that needs no memory leaves no request behind: then it lies before the first gradient that is freed.
+std::vector<StepPosition> step_positions(const Job& job) {
+  std::vector<StepPosition> steps;
+  const std::vector<JobPass> passes = training_passes(job);
+  for (size_t p = 0; p < passes.size(); ++p) {
+    const size_t end = p + 1 < passes.size() ? passes[p + 1].begin : job.requests.kind.size();
+    uint32_t behind_state = kNowhere;
+    uint32_t first_request = kNowhere;
+    uint32_t first_cleared = kNowhere;
+    for (uint32_t i = passes[p].end; i < end; ++i) {
+      if (!is_of_block(job.requests.kind[i])) continue;
+      const JobBlock& block = job.blocks[job.requests.id[i]];
+      const bool is_malloc = job.requests.kind[i] == RequestKind::malloc;
+      if (is_malloc && block.phase == Phase::optimizer_step) {
+        if (is_optimizer_state(job, job.requests.id[i])) behind_state = i + 1;
+        first_request = std::min(first_request, i);
+      }
+      if (block.freed_at == i && block.category == Category::gradient) first_cleared = std::min(first_cleared, i);
+    }
+    // Between micro-batches there is no step.
+    uint32_t position = behind_state != kNowhere ? behind_state : std::min(first_request, first_cleared);
+    if (position == kNowhere && p + 1 == passes.size()) position = static_cast<uint32_t>(end);
+    if (position == kNowhere) continue;
+    steps.push_back({.position = position, .like = job.requests.id[passes[p].begin]});
+  }
+  return steps;
 }
 
 // The stacks of a layer's lines come back once a layer, or several times (two projections in one line). So the number

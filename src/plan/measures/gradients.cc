@@ -7,23 +7,32 @@
 namespace oomscope {
 namespace {
 
-// Gradients that live through a step end there, and come back in the next backward.
+// Gradients that live through a step end before the next pass, and come back with its backward. Micro-batches of one
+// step share theirs.
 Result<Job> set_to_none(const Job& job) {
-  const std::vector<JobPass> passes = training_passes(job);
-  if (passes.empty()) return does_not_apply("no-backward");
+  if (training_passes(job).empty()) return does_not_apply("no-backward");
   JobEditor editor(job);
   bool frees = false;
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
     const JobBlock& block = job.blocks[id];
-    if (block.category != Category::gradient || block.phase != Phase::backward || block.pass >= job.passes.size())
-      continue;
-    for (size_t i = 0; i + 1 < passes.size(); ++i) {
-      const bool lives_on = block.made_at < passes[i].end && block.freed_at > passes[i + 1].forward_end;
-      if (!lives_on) continue;
-      if (!frees || !editor.is_dropped(id)) editor.free_at(id, passes[i + 1].begin);
+    if (block.category != Category::gradient || id == job.failed) continue;
+    uint32_t now = id;
+    bool is_there = true;
+    int step = block.step;
+    for (size_t p = 0; p < job.passes.size(); ++p) {
+      const JobPass& pass = job.passes[p];
+      const bool is_later = pass.begin != kNowhere && (block.made_at == kNowhere || block.made_at < pass.begin);
+      if (!is_later || block.freed_at <= pass.forward_end || job.structure->passes[p].step == step) continue;
+      step = job.structure->passes[p].step;
+      if (is_there && now == id) editor.free_at(id, pass.begin);
+      if (is_there && now != id) editor.release(pass.begin, now);
       frees = true;
-      break;
+      is_there = pass.has_backward;
+      if (!is_there) continue;
+      now = editor.add(job.size(id), id);
+      editor.ask(pass.forward_end, now);
     }
+    if (is_there && now != id && block.freed_at != kNowhere) editor.release(block.freed_at, now);
   }
   if (!frees) return does_not_apply("already-none");
   return editor.build();
@@ -50,17 +59,19 @@ Result<Job> bucket_views(const Job& job) {
 
 Measure gradients_set_to_none() {
   return {.id = "set-to-none",
+          .name = "set-to-none",
           .remedy = "set-to-none",
           .group = MeasureGroup::gradients,
-          .apply = set_to_none,
+          .apply = [](const Job& job, int64_t) { return set_to_none(job); },
           .time_factor = 1.0,
           .rank_cost = 1.0};
 }
 Measure gradient_bucket_views() {
   return {.id = "bucket-view",
+          .name = "bucket-view",
           .remedy = "bucket-view",
           .group = MeasureGroup::gradients,
-          .apply = bucket_views,
+          .apply = [](const Job& job, int64_t) { return bucket_views(job); },
           .time_factor = 1.0,
           .rank_cost = 1.0};
 }

@@ -31,8 +31,12 @@ Result<Job> chunk(const Job& job) {
 }  // namespace
 
 Measure chunked_cross_entropy() {
-  return {
-      .id = "chunked-loss", .remedy = "chunked-loss", .group = MeasureGroup::loss, .apply = chunk, .rank_cost = 1.05};
+  return {.id = "chunked-loss",
+          .name = "chunked-loss",
+          .remedy = "chunked-loss",
+          .group = MeasureGroup::loss,
+          .apply = [](const Job& job, int64_t) { return chunk(job); },
+          .rank_cost = 1.05};
 }
 
 }  // namespace oomscope

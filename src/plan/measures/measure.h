@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "plan/job.h"
+#include "types/phrase.h"
 
 namespace oomscope {
 
@@ -28,17 +30,30 @@ enum class MeasureGroup : uint8_t {
 };
 
 struct Measure {
-  std::string_view id;      // "checkpointing-2": every second block
+  std::string id;           // "accumulate-4"
+  std::string_view name;    // its words are "measure.NAME", with {number}
   std::string_view remedy;  // of the catalogue
   MeasureGroup group = MeasureGroup::batch;
   // Error `does-not-apply`: `what` says why, as a phrase's key under measure.no.*
-  Result<Job> (*apply)(const Job& job) = nullptr;
+  Result<Job> (*apply)(const Job& job, int64_t number) = nullptr;
+  int64_t number = 0;                      // micro-batches, every so manieth layer, processes; 0: none of these
   std::optional<double> time_factor = {};  // of a step; empty: not known
   // To rank sets of measures only: time as far as known or usual, and more where results or the set-up change.
   double rank_cost = 1;
+  bool needs_ranks = false;  // several processes
 };
 
-[[nodiscard]] const std::vector<Measure>& all_measures();
+// `ranks`: over so many processes are states divided.
+[[nodiscard]] std::vector<Measure> all_measures(int64_t ranks);
+
+[[nodiscard]] Phrase name_of(const Measure& measure);
+
+// With so many times fewer samples, from an event of the recording on.
+[[nodiscard]] Job with_smaller_batch(const Job& job, double by, uint32_t from_event = 0);
+// Without what those passes keep for a backward that never comes. Error: does-not-apply.
+[[nodiscard]] Result<Job> without_graph(const Job& job, const std::vector<bool>& passes);
+// By id; for ranks as usual.
+[[nodiscard]] std::optional<Measure> find_measure(std::string_view id);
 
 // `reason` is the key's last part: "no-backward".
 [[nodiscard]] Error does_not_apply(std::string_view reason);

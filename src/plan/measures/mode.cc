@@ -8,25 +8,41 @@
 namespace oomscope {
 namespace {
 
-// Passes that were never followed by backward, and that keep something all the same.
-Result<Job> no_grad(const Job& job) {
+// Passes that were never followed by backward. One that a failure ended says nothing of whether it would have come.
+std::vector<bool> passes_without_backward(const Job& job) {
+  std::vector<bool> chosen;
+  for (const JobPass& pass : job.passes)
+    chosen.push_back(!pass.has_backward && !(job.ends_in_failure && &pass == &job.passes.back()));
+  return chosen;
+}
+
+}  // namespace
+
+Result<Job> without_graph(const Job& job, const std::vector<bool>& passes) {
   JobEditor editor(job);
   bool frees = false;
-  // A pass that a failure ended says nothing of whether backward would have come.
-  for (const JobPass& pass : job.passes) {
-    if (pass.has_backward || pass.begin == kNowhere) continue;
-    if (job.ends_in_failure && &pass == &job.passes.back()) continue;
+  for (size_t p = 0; p < job.passes.size(); ++p) {
+    const JobPass& pass = job.passes[p];
+    if (!passes[p] || pass.begin == kNowhere) continue;
     const std::vector<Layer> layers = find_layers(job, pass);
+    // What the model returns stays while the program holds it: until the next pass has returned as much.
+    const uint32_t replaced = p + 1 < job.passes.size() ? job.passes[p + 1].end : kNowhere;
     std::vector<uint32_t> ids;
+    bool returns_logits = false;
     for (uint32_t id : job.made_between(pass.begin, pass.end)) {
       const JobBlock& block = job.blocks[id];
-      const bool outlives = block.freed_at >= pass.end;
-      const bool is_returned = block.category == Category::logits && job.traits(id).has(Trait::linear);
-      if (outlives && !is_returned && block.category != Category::workspace) ids.push_back(id);
+      if (block.freed_at < pass.end || block.category == Category::workspace) continue;
+      if (block.category == Category::logits && job.traits(id).has(Trait::linear)) {
+        returns_logits = true;
+        if (replaced != kNowhere && block.freed_at > replaced) editor.free_at(id, replaced);
+      } else {
+        ids.push_back(id);
+      }
     }
-    for (size_t i = 0; i + 2 < ids.size(); ++i) {
+    // The last one is the result, where nothing else is.
+    for (size_t i = 0; i + (returns_logits ? 0 : 1) < ids.size(); ++i) {
       // Two requests later: the next operation's result is there, and the one after it shows that it has ended.
-      uint32_t end = job.blocks[ids[i + 2]].made_at;
+      uint32_t end = i + 2 < ids.size() ? job.blocks[ids[i + 2]].made_at : pass.end;
       for (const Layer& layer : layers) {
         if (layer.output == ids[i]) {
           const auto next =
@@ -42,13 +58,12 @@ Result<Job> no_grad(const Job& job) {
   return editor.build();
 }
 
-}  // namespace
-
 Measure without_gradients() {
   return {.id = "no-grad",
+          .name = "no-grad",
           .remedy = "no-grad",
           .group = MeasureGroup::mode,
-          .apply = no_grad,
+          .apply = [](const Job& job, int64_t) { return without_graph(job, passes_without_backward(job)); },
           .time_factor = 1.0,
           .rank_cost = 1.0};
 }

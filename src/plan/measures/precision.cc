@@ -24,27 +24,6 @@ bool is_mask(const Job& job, uint32_t id, uint32_t next) {
   return job.size(id) * 4 == job.size(next) && job.blocks[id].stack == job.blocks[next].stack;
 }
 
-// Is anything computed in 16 bits already? Then most gradients of weights are made at half their size first.
-bool is_16_bit(const Job& job) {
-  constexpr size_t kNear = 3;
-  const std::set<int64_t> parameters = parameter_sizes(job);
-  int64_t gradients = 0;
-  int64_t casts = 0;
-  for (const JobPass& pass : training_passes(job)) {
-    const std::vector<uint32_t> ids = job.made_between(pass.forward_end, pass.end);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (job.size(ids[i]) < kMatrixBytes || parameters.count(job.size(ids[i])) == 0) continue;
-      ++gradients;
-      for (size_t k = i - std::min(i, kNear); k < i; ++k) {
-        if (job.size(ids[k]) * 2 != job.size(ids[i])) continue;
-        ++casts;
-        break;
-      }
-    }
-  }
-  return casts * 2 > gradients;
-}
-
 class Caster {
  public:
   explicit Caster(const Job& job) : job_(job), editor_(job), parameters_(parameter_sizes(job)) {
@@ -211,7 +190,7 @@ class Caster {
 Result<Job> cast(const Job& job, bool pure) {
   if (training_passes(job).empty()) return does_not_apply("no-backward");
   if (parameter_sizes(job).empty()) return does_not_apply("no-parameters");
-  if (is_16_bit(job)) return does_not_apply("already-16-bit");
+  if (job.is_16_bit) return does_not_apply("already-16-bit");
   Caster caster(job);
   return pure ? caster.pure() : caster.autocast();
 }
@@ -220,16 +199,18 @@ Result<Job> cast(const Job& job, bool pure) {
 
 Measure autocast_bf16() {
   return {.id = "autocast-bf16",
+          .name = "autocast-bf16",
           .remedy = "mixed-precision",
           .group = MeasureGroup::precision,
-          .apply = [](const Job& job) { return cast(job, false); },
+          .apply = [](const Job& job, int64_t) { return cast(job, false); },
           .rank_cost = 1.04};
 }
 Measure pure_bf16() {
   return {.id = "pure-bf16",
+          .name = "pure-bf16",
           .remedy = "mixed-precision",
           .group = MeasureGroup::precision,
-          .apply = [](const Job& job) { return cast(job, true); },
+          .apply = [](const Job& job, int64_t) { return cast(job, true); },
           .rank_cost = 1.5};
 }
 
