@@ -12,7 +12,7 @@ import sys
 import traceback
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterable
 
 # What a thread is doing, in the words of src/types/phase.h, by where its innermost such frame is.
 _PHASES = (("/torch/optim/", "step", "optimizer step"), ("/torch/optim/", "_init_group", "optimizer step"),
@@ -119,6 +119,29 @@ def phase_of_this_thread() -> str:
             if path in frame.f_code.co_filename and function in frame.f_code.co_name:
                 return phase
     return "unknown"
+
+
+def tensors_alive() -> list[Any]:
+    """All that Python objects refer to."""
+    torch = sys.modules.get("torch")
+    return [] if torch is None else [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
+
+
+def storages(tensors: Iterable[Any]) -> dict[int, tuple[Any, int]]:
+    """By address, of each storage the first tensor and the bytes: views share one. Fake and sparse tensors have none."""
+    found: dict[int, tuple[Any, int]] = {}
+    for tensor in tensors:
+        try:
+            storage = tensor.untyped_storage()
+            found.setdefault(storage.data_ptr(), (tensor, storage.nbytes()))
+        except Exception:
+            continue
+    return found
+
+
+def bytes_of(tensors: Iterable[Any]) -> int:
+    """Of distinct storages."""
+    return sum(count for _, count in storages(tensors).values())
 
 
 def is_oom(error: BaseException) -> bool:
