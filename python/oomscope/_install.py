@@ -31,7 +31,8 @@ class Watcher:
         self.folder = folder  # None: not installed
         self.ooms = 0
         self.cases: list[tuple[Path, dict[str, Any]]] = []  # folders and their contexts
-        self._busy = threading.Lock()
+        self._counting = threading.Lock()
+        self._busy = threading.Lock()  # while a failure is written
         self._board: _ranks.Board | None = None  # of a rank that has failed
         self._answers = False  # when other ranks fail
 
@@ -46,12 +47,15 @@ class Watcher:
     def _observe(self, *figures: int) -> None:
         if self.folder is None or progress.paused:
             return
-        self.ooms += 1
-        if len(self.cases) == MOST_SNAPSHOTS:
-            case, context = self.cases[-1]
-            return write_json(case / "context.json", {**context, "ooms": self.ooms})
-        if not self._busy.acquire(blocking=False):
-            return  # another thread's failure is being written: it is counted
+        with self._counting:
+            self.ooms += 1
+            is_full, is_free = len(self.cases) == MOST_SNAPSHOTS, self._busy.acquire(blocking=False)
+            if is_free and is_full:
+                self._busy.release()
+                case, context = self.cases[-1]
+                write_json(case / "context.json", {**context, "ooms": self.ooms})
+            if is_full or not is_free:
+                return  # counted; what is being written now takes the number with it
         try:
             context = {**context_of(*figures), "ooms": self.ooms}
             case = self._write(context)
@@ -72,7 +76,7 @@ class Watcher:
         context["card"] = card_processes(context["device"])
         carries_marks = _torch.dump_snapshot(case / "oom.pickle")
         progress.write_marks(case / "oom.pickle.marks.json", carries_marks)
-        context.update(snapshot="oom.pickle", dump_seconds=round(time.monotonic() - began, 3))
+        context.update(snapshot="oom.pickle", ooms=self.ooms, dump_seconds=round(time.monotonic() - began, 3))
         write_json(case / "context.json", context)
         return case
 

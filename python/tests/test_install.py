@@ -121,6 +121,25 @@ def test_threads_that_fail_together_write_once_and_are_counted(in_folder, silent
     assert silent_card.ooms == 2 and len(silent_card.cases) == 1
 
 
+def test_a_storm_of_failures_is_counted_to_the_last(in_folder, silent_card, capfd):
+    oomscope.install("kept")
+
+    def fail():
+        for _ in range(20):
+            _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+
+    threads = [threading.Thread(target=fail) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wait_for_verdicts()
+    assert silent_card.ooms == 200 and len(silent_card.cases) == 3
+    assert json.loads((silent_card.cases[-1][0] / "context.json").read_text())["ooms"] == 200
+    assert "could not be recorded" not in capfd.readouterr().err
+    assert not list((in_folder / "kept").rglob("*.part"))
+
+
 def test_ctrl_c_during_a_dump_is_kept_back_and_delivered(in_folder, silent_card, monkeypatch):
     dump = _torch.dump_snapshot
 
