@@ -111,12 +111,15 @@ def in_backward() -> bool:
 
 
 def phase_of_this_thread() -> str:
-    """What the code that called us was doing."""
-    if in_backward():
+    """What the code that called us was doing. A thread without Python frames of its own is one of autograd's."""
+    ours = os.path.dirname(__file__)
+    codes = [frame.f_code for frame, _ in traceback.walk_stack(sys._getframe(1))
+             if not frame.f_code.co_filename.startswith(ours)]
+    if in_backward() or not codes:
         return "backward"
-    for frame, _ in traceback.walk_stack(None):
+    for code in codes:
         for path, function, phase in _PHASES:
-            if path in frame.f_code.co_filename and function in frame.f_code.co_name:
+            if path in code.co_filename and function in code.co_name:
                 return phase
     return "unknown"
 

@@ -76,6 +76,45 @@ def test_a_failure_leaves_snapshot_context_and_verdict(in_folder, fake_card, cap
     assert {"oomscope.phase:validation"} <= {each["name"] for each in marks}
 
 
+def test_the_phase_is_that_of_the_failing_thread():
+    seen = {}
+
+    class Looks(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            seen["forward"] = _torch.phase_of_this_thread()
+            return x * 1
+
+        @staticmethod
+        def backward(context, gradient):
+            seen["backward"] = _torch.phase_of_this_thread()
+            return gradient
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return Looks.apply(x)
+
+    class Rows(torch.utils.data.Dataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            seen["data loading"] = _torch.phase_of_this_thread()
+            return index
+
+    class Stepped(torch.optim.SGD):
+        def _init_group(self, *arguments):
+            seen["optimizer step"] = _torch.phase_of_this_thread()
+            return super()._init_group(*arguments)
+
+    weight = torch.nn.Parameter(torch.ones(2))
+    Net()(weight).sum().backward()
+    Stepped([weight], 0.1).step()
+    list(torch.utils.data.DataLoader(Rows()))
+    seen["unknown"] = _torch.phase_of_this_thread()
+    assert all(phase == name for name, phase in seen.items()) and len(seen) == 5, seen
+
+
 def test_a_memory_fraction_is_a_limit(in_folder, silent_card):
     oomscope.install("kept")
     _install.watcher.observe(0, REQUEST, 12 << 30, 13 << 30)
