@@ -13,7 +13,6 @@ import re
 import tracemalloc
 from collections import Counter
 from pathlib import Path
-from types import TracebackType
 
 from . import _torch
 from ._notebook import Table
@@ -41,8 +40,7 @@ class host_profile(Table):
         self._before = self._look()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         gc.collect()
         (uss, overhead, tensors, lines), (uss_before, overhead_before, tensors_before, lines_before) = \
             self._look(), self._before

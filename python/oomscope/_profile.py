@@ -14,7 +14,6 @@ import os
 import sys
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _torch
@@ -61,8 +60,7 @@ class measure(Table):
         self._before = live()[0]
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.allocated, self.reserved = take_peaks()
         self.grew = live()[0] - self._before
         tell(f"{self.title}: peak allocated {size(self.allocated)}, reserved {size(self.reserved)}, "
@@ -105,8 +103,7 @@ class profile(Table):
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:
