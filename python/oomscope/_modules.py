@@ -5,6 +5,7 @@ the innermost module that was running; parameters and their views do not count, 
 """
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections import Counter
@@ -22,10 +23,7 @@ class Modules:
         self._running: list[tuple[dict[str, Any], Any]] = []  # row, scope
         self._kept: Counter[str] = Counter()  # in this pass
         self._seen: set[int] = set()  # storages of this pass
-
-    def watch(self) -> Any:
-        """The context in which autograd tells what it saves."""
-        return sys.modules["torch"].autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
+        self._hooks = contextlib.ExitStack()  # of this pass
 
     def rows(self) -> list[dict[str, Any]]:
         """Most kept bytes first: {name, inputs, outputs, dtype, kept_bytes, largest, peak_bytes}."""
@@ -36,6 +34,9 @@ class Modules:
             self._names = {id(each): name or type(module).__name__ for name, each in module.named_modules()}
             self._seen = set(_torch.storages(module.parameters()))
             self._kept.clear()
+            with contextlib.suppress(RuntimeError):  # where torch.func takes a gradient there can be none
+                graph = sys.modules["torch"].autograd.graph
+                self._hooks.enter_context(graph.saved_tensors_hooks(self._save, lambda tensor: tensor))
         name = self._names.get(id(module), type(module).__name__)
         row = self._rows.setdefault(name, {"name": name, "kept_bytes": 0, "largest": None, "peak_bytes": 0})
         row["inputs"] = _shapes(inputs)
@@ -46,6 +47,8 @@ class Modules:
     def leave(self, output: Any) -> None:
         row, scope = self._running.pop()
         scope.__exit__(None, None, None)
+        if not self._running:
+            self._hooks.close()
         row["outputs"] = _shapes(output)
         row["dtype"] = next((each["dtype"] for each in row["outputs"]), None)
 

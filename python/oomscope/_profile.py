@@ -80,7 +80,8 @@ class profile(Table):
         p.save("peaks.json")           # docs/formats/peaks.md; `oomscope baseline save peaks.json`
 
     steps     stop measuring after so many optimizer steps; None: at the end of the block
-    modules   also what each module keeps for backward, in p.modules: costs hooks on every module, so for a few steps
+    modules   also what each module keeps for backward, in p.modules: costs hooks on every module, so for a few steps;
+              torch.func's gradients cannot be taken inside a module's forward meanwhile, and compiled modules are one
     name      in the log and in peaks.json
 
     All sizes in bytes, of this process's allocator on the current device; zeros without a card. Sets torch's peak
@@ -121,7 +122,6 @@ class profile(Table):
         self._undo.callback(hooks.register_module_forward_pre_hook(self._enter).remove)
         self._undo.callback(hooks.register_module_forward_hook(self._leave, always_call=True).remove)
         if self._modules is not None:
-            self._undo.enter_context(self._modules.watch())
             progress.modules = self._modules.rows
         take_peaks()
 
@@ -192,18 +192,21 @@ class profile(Table):
         return peaks["allocated"]
 
     def _enter(self, module: Any, inputs: Any) -> None:
-        if threading.get_ident() == self._thread and not _torch.in_backward():
+        if self._sees():
             self._boundary()
             self._depth += 1
             if self._modules is not None:
                 self._modules.enter(module, inputs)
 
     def _leave(self, module: Any, inputs: Any, output: Any) -> None:
-        if threading.get_ident() == self._thread and self._depth > 0 and not _torch.in_backward():
+        if self._sees() and self._depth > 0:
             self._boundary()
             self._depth -= 1
             if self._modules is not None:
                 self._modules.leave(output)
+
+    def _sees(self) -> bool:
+        return not _torch.is_traced() and threading.get_ident() == self._thread and not _torch.in_backward()
 
     def _boundary(self) -> None:
         """Where the outermost module begins or ends; with `modules`, any of them."""

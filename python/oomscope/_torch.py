@@ -110,6 +110,13 @@ def in_backward() -> bool:
     return task is not None and task() != -1
 
 
+def is_traced() -> bool:
+    """Is torch.compile looking at the caller? Then there is nothing for it to see: no break in its graph, no guards."""
+    import torch
+    is_compiling = getattr(torch.compiler, "is_compiling", None)
+    return is_compiling is not None and is_compiling()
+
+
 def phase_of_this_thread() -> str:
     """What the code that called us was doing. A thread without Python frames of its own is one of autograd's."""
     ours = os.path.dirname(__file__)
