@@ -73,8 +73,10 @@ class Watcher:
         case.mkdir(parents=True, exist_ok=True)
         self.cases.append((case, context))
         write_json(case / "context.json", context)
-        context["card"] = card_processes(context["device"])
+        asks = threading.Thread(target=lambda: context.update(card=card_processes(context["device"])), daemon=True)
+        asks.start()
         carries_marks = _torch.dump_snapshot(case / "oom.pickle")
+        asks.join()
         progress.write_marks(case / "oom.pickle.marks.json", carries_marks)
         context.update(snapshot="oom.pickle", ooms=self.ooms, dump_seconds=round(time.monotonic() - began, 3))
         write_json(case / "context.json", context)
@@ -133,8 +135,8 @@ def context_of(device: int, request: int, limit: int, free: int) -> dict[str, An
                f"{size(facts['allocated'])} is allocated by PyTorch, and "
                f"{size(facts['reserved'] - facts['allocated'])} is reserved by PyTorch but unallocated.")
     return {
-        "schema": "oomscope.context/1", "time": time.time(), "message": message, "snapshot": None, "device": device,
-        "name": card.name, "request_bytes": request, "free_bytes": free, "card_bytes": total,
+        "schema": "oomscope.context/1", "time": time.time(), "message": message, "snapshot": None, "card": None,
+        "device": device, "name": card.name, "request_bytes": request, "free_bytes": free, "card_bytes": total,
         "limit_bytes": limit if limit != total else None, "phase": _torch.phase_of_this_thread(),
         "mark": progress.phase, "step": progress.step, **_torch.ranks(), "pid": os.getpid(),
         "thread": threading.current_thread().name, **facts, **_torch.versions_and_settings(),

@@ -270,11 +270,13 @@ def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
         return
     if hasattr(sys, "last_value"):  # what was reached until the error is no measure of the run
         return say(f"oomscope: the run ended with an error: it is not compared with baseline {baseline}")
+    rank = _torch.ranks()["rank"]
+    suffix = f"-rank{rank}" if rank else ""  # each rank has a baseline of its own
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        peaks.baseline(baseline, folder / "peaks.json")
+        peaks.baseline(baseline + suffix, folder / f"peaks{suffix}.json")
     except OSError as error:
-        say(f"oomscope: {folder / 'peaks.json'}: {error.strerror}: nothing is compared")
+        say(f"oomscope: {folder}: {error.strerror}: nothing is compared")
 
 
 def tell(text: str) -> None:

@@ -122,6 +122,21 @@ def test_a_memory_fraction_is_a_limit(in_folder, silent_card):
     assert context["limit_bytes"] == 12 << 30 and "12.00 GiB allowed" in context["message"]
 
 
+def test_processes_on_the_card_are_those_of_nvidia_smi(in_folder, monkeypatch):
+    class Properties:
+        uuid = "0123"
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties)
+    monkeypatch.setenv("PATH", str(in_folder), prepend=os.pathsep)
+    tool = in_folder / "nvidia-smi"
+    tool.write_text('#!/bin/sh\n[ "$1" = --id=GPU-0123 ] && echo "$PPID, 1234" && echo "42, [N/A]"\n')
+    tool.chmod(0o755)
+    assert _install.card_processes(0) == {"processes": [{"pid": os.getpid(), "bytes": 1234 << 20, "own": True},
+                                                        {"pid": 42, "bytes": None, "own": False}]}
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    assert _install.card_processes(0) is None
+
+
 def test_at_most_three_snapshots_and_the_rest_is_counted(in_folder, silent_card):
     oomscope.install("kept")
     for _ in range(10):
