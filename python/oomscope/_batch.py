@@ -138,7 +138,8 @@ def _with_state(value: Any, seen: set[int], depth: int = 0) -> Iterator[Any]:
     seen.add(id(value))
     if callable(getattr(value, "load_state_dict", None)):
         yield value
-        return
+        if hasattr(value, "named_parameters") or hasattr(value, "param_groups"):
+            return
     held: Iterable[Any] = ()
     if isinstance(value, types.MethodType):
         held = value.__func__, value.__self__

@@ -1,7 +1,7 @@
 """--debug-memory: after the first optimizer step, what is on the card, and what the second step will add."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterable
 
 from . import _torch
 from ._marks import progress
@@ -52,8 +52,6 @@ def _state_of(optimizer: Any) -> list[Any]:
     return [value for state in optimizer.state.values() for value in state.values() if hasattr(value, "untyped_storage")]
 
 
-def _bytes(tensors: Any) -> int:
-    """Of distinct storages on the card; without a card, of all."""
-    storages = [tensor.untyped_storage() for tensor in tensors
-                if tensor.device.type == "cuda" or _torch.cuda() is None]
-    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+def _bytes(tensors: Iterable[Any]) -> int:
+    """Of those on the card; without a card, of all."""
+    return _torch.bytes_of(each for each in tensors if each.is_cuda or _torch.cuda() is None)

@@ -115,22 +115,12 @@ def _tensors_of(roots: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             queue += [(f"{name}.{key}", each) for key, each in inner.items()]
 
 
-def _storages(watched: Watched) -> dict[int, tuple[str, Any, int]]:
-    """(name, tensor, bytes) of what is alive, by address of storage: views share one."""
-    found: dict[int, tuple[str, Any, int]] = {}
-    for name, reference in watched:
-        tensor = reference()
-        try:
-            storage = tensor.untyped_storage() if tensor is not None else None
-            if storage is not None:
-                found.setdefault(storage.data_ptr(), (name, tensor, storage.nbytes()))
-        except (RuntimeError, NotImplementedError):  # fake, meta or sparse tensors have none
-            continue
-    return found
+def _alive(watched: Watched) -> list[Any]:
+    return [tensor for tensor in (reference() for _, reference in watched) if tensor is not None]
 
 
 def _bytes(watched: Watched) -> int:
-    return sum(count for _, _, count in _storages(watched).values())
+    return _torch.bytes_of(_alive(watched))
 
 
 def _clear(result: Freed, watched: Watched, what: str, action: Callable[[], Any]) -> None:
@@ -160,7 +150,7 @@ def _clear_notebook() -> None:
 
 def _types_above(watched: Watched) -> str:
     """The types on the way up, before the collector takes those that only a cycle holds."""
-    level = [tensor for _, tensor, _ in _storages(watched).values()]
+    level = _alive(watched)
     found: dict[str, None] = {}
     for _ in range(4):
         level = [each for each in gc.get_referrers(*level[:MOST_OBJECTS])
@@ -173,13 +163,13 @@ def _types_above(watched: Watched) -> str:
 # --- who holds it ----------------------------------------------------------------------------------------------------
 
 def _remaining(watched: Watched) -> list[dict[str, Any]]:
-    alive = list(_storages(watched).values())
-    tensors = [tensor for _, tensor, _ in alive]
+    names = {id(reference()): name for name, reference in watched}
+    storages = list(_torch.storages(_alive(watched)).values())
     local_names = _names_in_frames()
-    parents = _parents([*tensors], {id(each) for each in (alive, *alive, tensors, local_names)})
-    rows = [{"name": name, "bytes": count, "shape": tuple(tensor.shape),
+    parents = _parents([tensor for tensor, _ in storages], {id(each) for each in (storages, *storages, local_names)})
+    rows = [{"name": names[id(tensor)], "bytes": count, "shape": tuple(tensor.shape),
              "holders": _holders(tensor, parents, local_names) or ["something outside Python: a graph, or C++"]}
-            for name, tensor, count in alive]
+            for tensor, count in storages]
     return sorted(rows, key=lambda row: -row["bytes"])
 
 
@@ -204,10 +194,9 @@ def _names_in_frames() -> dict[int, str]:
 def _parents(level: list[Any], ours: set[int]) -> dict[int, list[Any]]:
     """By id of an object, who refers to it, from these upwards. Objects of this search are left out."""
     parents: dict[int, list[Any]] = defaultdict(list)
-    torch: Any = _torch.torch_module()
     wanted = {id(each) for each in level}
-    for each in gc.get_objects() if torch is not None and level else []:
-        if issubclass(type(each), torch.Tensor) and each.is_leaf and id(each.grad) in wanted:
+    for each in _torch.tensors_alive():
+        if each.is_leaf and id(each.grad) in wanted:
             parents[id(each.grad)].append(each)
             level.append(each)
     seen = {id(each) for each in level}

@@ -10,12 +10,9 @@ from __future__ import annotations
 import gc
 import os
 import re
-import sys
 import tracemalloc
 from collections import Counter
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 from . import _torch
 from ._notebook import Table
@@ -43,8 +40,7 @@ class host_profile(Table):
         self._before = self._look()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         gc.collect()
         (uss, overhead, tensors, lines), (uss_before, overhead_before, tensors_before, lines_before) = \
             self._look(), self._before
@@ -89,20 +85,11 @@ def unshared_bytes(pid: str) -> int | None:
 
 def _cpu_tensors() -> Counter[str]:
     """Bytes of distinct CPU storages that Python objects refer to: private, shared and pinned."""
-    torch: Any = sys.modules.get("torch")
     found: Counter[str] = Counter()
-    seen: set[int] = set()
-    for each in gc.get_objects() if torch is not None else []:
-        try:
-            if not issubclass(type(each), torch.Tensor) or each.device.type != "cpu":
-                continue
-            storage = each.untyped_storage()
-            if storage.data_ptr() not in seen:
-                seen.add(storage.data_ptr())
-                pinned = _torch.cuda() is not None and each.is_pinned()
-                found["pinned" if pinned else "shared" if storage.is_shared() else "private"] += storage.nbytes()
-        except (RuntimeError, NotImplementedError, ReferenceError):  # fake, sparse or dead
-            continue
+    on_host = [each for each in _torch.tensors_alive() if each.device.type == "cpu"]
+    for tensor, count in _torch.storages(on_host).values():
+        pinned = _torch.cuda() is not None and tensor.is_pinned()
+        found["pinned" if pinned else "shared" if tensor.is_shared() else "private"] += count
     return found
 
 

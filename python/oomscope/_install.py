@@ -31,7 +31,8 @@ class Watcher:
         self.folder = folder  # None: not installed
         self.ooms = 0
         self.cases: list[tuple[Path, dict[str, Any]]] = []  # folders and their contexts
-        self._busy = threading.Lock()
+        self._counting = threading.Lock()
+        self._busy = threading.Lock()  # while a failure is written
         self._board: _ranks.Board | None = None  # of a rank that has failed
         self._answers = False  # when other ranks fail
 
@@ -46,12 +47,15 @@ class Watcher:
     def _observe(self, *figures: int) -> None:
         if self.folder is None or progress.paused:
             return
-        self.ooms += 1
-        if len(self.cases) == MOST_SNAPSHOTS:
-            case, context = self.cases[-1]
-            return write_json(case / "context.json", {**context, "ooms": self.ooms})
-        if not self._busy.acquire(blocking=False):
-            return  # another thread's failure is being written: it is counted
+        with self._counting:
+            self.ooms += 1
+            is_full, is_free = len(self.cases) == MOST_SNAPSHOTS, self._busy.acquire(blocking=False)
+            if is_free and is_full:
+                self._busy.release()
+                case, context = self.cases[-1]
+                write_json(case / "context.json", {**context, "ooms": self.ooms})
+            if is_full or not is_free:
+                return  # counted; what is being written now takes the number with it
         try:
             context = {**context_of(*figures), "ooms": self.ooms}
             case = self._write(context)
@@ -70,10 +74,12 @@ class Watcher:
         case.mkdir(parents=True, exist_ok=True)
         self.cases.append((case, context))
         write_json(case / "context.json", context)
-        context["card"] = card_processes(context["device"])
+        asks = threading.Thread(target=lambda: context.update(card=card_processes(context["device"])), daemon=True)
+        asks.start()
         carries_marks = _torch.dump_snapshot(case / "oom.pickle")
+        asks.join()
         progress.write_marks(case / "oom.pickle.marks.json", carries_marks)
-        context.update(snapshot="oom.pickle", dump_seconds=round(time.monotonic() - began, 3))
+        context.update(snapshot="oom.pickle", ooms=self.ooms, dump_seconds=round(time.monotonic() - began, 3))
         write_json(case / "context.json", context)
         return case
 
@@ -130,8 +136,8 @@ def context_of(device: int, request: int, limit: int, free: int) -> dict[str, An
                f"{size(facts['allocated'])} is allocated by PyTorch, and "
                f"{size(facts['reserved'] - facts['allocated'])} is reserved by PyTorch but unallocated.")
     return {
-        "schema": "oomscope.context/1", "time": time.time(), "message": message, "snapshot": None, "device": device,
-        "name": card.name, "request_bytes": request, "free_bytes": free, "card_bytes": total,
+        "schema": "oomscope.context/1", "time": time.time(), "message": message, "snapshot": None, "card": None,
+        "device": device, "name": card.name, "request_bytes": request, "free_bytes": free, "card_bytes": total,
         "limit_bytes": limit if limit != total else None, "phase": _torch.phase_of_this_thread(),
         "mark": progress.phase, "step": progress.step, **_torch.ranks(), "pid": os.getpid(),
         "thread": threading.current_thread().name, **facts, **_torch.versions_and_settings(),

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections import deque
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Callable
 
 from . import _torch
@@ -155,6 +154,5 @@ class mark:
     def __enter__(self) -> mark:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         progress.set_phase(self._before)

@@ -5,10 +5,13 @@ the innermost module that was running; parameters and their views do not count, 
 """
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections import Counter
 from typing import Any
+
+from . import _torch
 
 
 class Modules:
@@ -19,11 +22,8 @@ class Modules:
         self._names: dict[int, str] = {}
         self._running: list[tuple[dict[str, Any], Any]] = []  # row, scope
         self._kept: Counter[str] = Counter()  # in this pass
-        self._seen: set[int | None] = {None}  # storages of this pass
-
-    def watch(self) -> Any:
-        """The context in which autograd tells what it saves."""
-        return sys.modules["torch"].autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
+        self._seen: set[int] = set()  # storages of this pass
+        self._hooks = contextlib.ExitStack()  # of this pass
 
     def rows(self) -> list[dict[str, Any]]:
         """Most kept bytes first: {name, inputs, outputs, dtype, kept_bytes, largest, peak_bytes}."""
@@ -32,8 +32,11 @@ class Modules:
     def enter(self, module: Any, inputs: Any) -> None:
         if not self._running:  # a new pass
             self._names = {id(each): name or type(module).__name__ for name, each in module.named_modules()}
-            self._seen = {_address(each) for each in module.parameters()} | {None}
+            self._seen = set(_torch.storages(module.parameters()))
             self._kept.clear()
+            with contextlib.suppress(RuntimeError):  # where torch.func takes a gradient there can be none
+                graph = sys.modules["torch"].autograd.graph
+                self._hooks.enter_context(graph.saved_tensors_hooks(self._save, lambda tensor: tensor))
         name = self._names.get(id(module), type(module).__name__)
         row = self._rows.setdefault(name, {"name": name, "kept_bytes": 0, "largest": None, "peak_bytes": 0})
         row["inputs"] = _shapes(inputs)
@@ -44,6 +47,8 @@ class Modules:
     def leave(self, output: Any) -> None:
         row, scope = self._running.pop()
         scope.__exit__(None, None, None)
+        if not self._running:
+            self._hooks.close()
         row["outputs"] = _shapes(output)
         row["dtype"] = next((each["dtype"] for each in row["outputs"]), None)
 
@@ -54,23 +59,16 @@ class Modules:
 
     def _save(self, tensor: Any) -> Any:
         """Counts and hands on what autograd saves; the tensor is kept as it would be without us."""
-        address = _address(tensor)
-        if self._running and address not in self._seen:
+        for address, (_, count) in _torch.storages([tensor] if self._running else []).items():
+            if address in self._seen:
+                continue
             self._seen.add(address)
             row = self._running[-1][0]
-            self._kept[row["name"]] += tensor.untyped_storage().nbytes()
+            self._kept[row["name"]] += count
             row["kept_bytes"] = max(row["kept_bytes"], self._kept[row["name"]])
             if row["largest"] is None or tensor.numel() > math.prod(row["largest"][0]):
                 row["largest"] = [list(tensor.shape), str(tensor.dtype).replace("torch.", "")]
         return tensor
-
-
-def _address(tensor: Any) -> int | None:
-    """Of its storage. None: it has none (sparse or fake tensors, parameters without a shape yet)."""
-    try:
-        return int(tensor.untyped_storage().data_ptr())
-    except Exception:
-        return None
 
 
 def _shapes(values: Any) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ import os
 import sys
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _torch
@@ -61,8 +60,7 @@ class measure(Table):
         self._before = live()[0]
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.allocated, self.reserved = take_peaks()
         self.grew = live()[0] - self._before
         tell(f"{self.title}: peak allocated {size(self.allocated)}, reserved {size(self.reserved)}, "
@@ -82,7 +80,8 @@ class profile(Table):
         p.save("peaks.json")           # docs/formats/peaks.md; `oomscope baseline save peaks.json`
 
     steps     stop measuring after so many optimizer steps; None: at the end of the block
-    modules   also what each module keeps for backward, in p.modules: costs hooks on every module, so for a few steps
+    modules   also what each module keeps for backward, in p.modules: costs hooks on every module, so for a few steps;
+              torch.func's gradients cannot be taken inside a module's forward meanwhile, and compiled modules are one
     name      in the log and in peaks.json
 
     All sizes in bytes, of this process's allocator on the current device; zeros without a card. Sets torch's peak
@@ -105,8 +104,7 @@ class profile(Table):
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -124,7 +122,6 @@ class profile(Table):
         self._undo.callback(hooks.register_module_forward_pre_hook(self._enter).remove)
         self._undo.callback(hooks.register_module_forward_hook(self._leave, always_call=True).remove)
         if self._modules is not None:
-            self._undo.enter_context(self._modules.watch())
             progress.modules = self._modules.rows
         take_peaks()
 
@@ -195,18 +192,21 @@ class profile(Table):
         return peaks["allocated"]
 
     def _enter(self, module: Any, inputs: Any) -> None:
-        if threading.get_ident() == self._thread and not _torch.in_backward():
+        if self._sees():
             self._boundary()
             self._depth += 1
             if self._modules is not None:
                 self._modules.enter(module, inputs)
 
     def _leave(self, module: Any, inputs: Any, output: Any) -> None:
-        if threading.get_ident() == self._thread and self._depth > 0 and not _torch.in_backward():
+        if self._sees() and self._depth > 0:
             self._boundary()
             self._depth -= 1
             if self._modules is not None:
                 self._modules.leave(output)
+
+    def _sees(self) -> bool:
+        return not _torch.is_traced() and threading.get_ident() == self._thread and not _torch.in_backward()
 
     def _boundary(self) -> None:
         """Where the outermost module begins or ends; with `modules`, any of them."""
@@ -270,11 +270,13 @@ def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
         return
     if hasattr(sys, "last_value"):  # what was reached until the error is no measure of the run
         return say(f"oomscope: the run ended with an error: it is not compared with baseline {baseline}")
+    rank = _torch.ranks()["rank"]
+    suffix = f"-rank{rank}" if rank else ""  # each rank has a baseline of its own
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        peaks.baseline(baseline, folder / "peaks.json")
+        peaks.baseline(baseline + suffix, folder / f"peaks{suffix}.json")
     except OSError as error:
-        say(f"oomscope: {folder / 'peaks.json'}: {error.strerror}: nothing is compared")
+        say(f"oomscope: {folder}: {error.strerror}: nothing is compared")
 
 
 def tell(text: str) -> None:

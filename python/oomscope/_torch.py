@@ -12,7 +12,7 @@ import sys
 import traceback
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterable
 
 # What a thread is doing, in the words of src/types/phase.h, by where its innermost such frame is.
 _PHASES = (("/torch/optim/", "step", "optimizer step"), ("/torch/optim/", "_init_group", "optimizer step"),
@@ -110,15 +110,48 @@ def in_backward() -> bool:
     return task is not None and task() != -1
 
 
+def is_traced() -> bool:
+    """Is torch.compile looking at the caller? Then there is nothing for it to see: no break in its graph, no guards."""
+    import torch
+    is_compiling = getattr(torch.compiler, "is_compiling", None)
+    return is_compiling is not None and is_compiling()
+
+
 def phase_of_this_thread() -> str:
-    """What the code that called us was doing."""
-    if in_backward():
+    """What the code that called us was doing. A thread without Python frames of its own is one of autograd's."""
+    ours = os.path.dirname(__file__)
+    codes = [frame.f_code for frame, _ in traceback.walk_stack(sys._getframe(1))
+             if not frame.f_code.co_filename.startswith(ours)]
+    if in_backward() or not codes:
         return "backward"
-    for frame, _ in traceback.walk_stack(None):
+    for code in codes:
         for path, function, phase in _PHASES:
-            if path in frame.f_code.co_filename and function in frame.f_code.co_name:
+            if path in code.co_filename and function in code.co_name:
                 return phase
     return "unknown"
+
+
+def tensors_alive() -> list[Any]:
+    """All that Python objects refer to."""
+    torch = sys.modules.get("torch")
+    return [] if torch is None else [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
+
+
+def storages(tensors: Iterable[Any]) -> dict[int, tuple[Any, int]]:
+    """By address, of each storage the first tensor and the bytes: views share one. Fake and sparse tensors have none."""
+    found: dict[int, tuple[Any, int]] = {}
+    for tensor in tensors:
+        try:
+            storage = tensor.untyped_storage()
+            found.setdefault(storage.data_ptr(), (tensor, storage.nbytes()))
+        except Exception:
+            continue
+    return found
+
+
+def bytes_of(tensors: Iterable[Any]) -> int:
+    """Of distinct storages."""
+    return sum(count for _, count in storages(tensors).values())
 
 
 def is_oom(error: BaseException) -> bool:

@@ -101,6 +101,28 @@ def test_equals_bisection_by_hand_and_leaves_nothing(make, warm):
         assert found == by_hand(make)
 
 
+def test_a_trainer_with_a_state_of_its_own_is_looked_into():
+    class Trainer:
+        def __init__(self):
+            self.inner, self.model, self.optimizer = linear()
+            self.steps = 0
+
+        def state_dict(self):
+            return {"steps": self.steps}
+
+        def load_state_dict(self, state):
+            self.steps = state["steps"]
+
+        def train(self, n):
+            self.steps += 1
+            self.inner(n)
+
+    trainer = Trainer()
+    before = state_of(trainer.model, trainer.optimizer)
+    oomscope.find_batch_size(trainer.train, most=64)
+    assert trainer.steps == 0 and same(before, state_of(trainer.model, trainer.optimizer))
+
+
 def test_none_fits_and_all_fit():
     step, _, _ = linear()
     assert oomscope.find_batch_size(lambda n: step(n + LIMIT)) == 0

@@ -77,11 +77,65 @@ def test_a_failure_leaves_snapshot_context_and_verdict(in_folder, fake_card, cap
     assert {"oomscope.phase:validation"} <= {each["name"] for each in marks}
 
 
+def test_the_phase_is_that_of_the_failing_thread():
+    seen = {}
+
+    class Looks(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            seen["forward"] = _torch.phase_of_this_thread()
+            return x * 1
+
+        @staticmethod
+        def backward(context, gradient):
+            seen["backward"] = _torch.phase_of_this_thread()
+            return gradient
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return Looks.apply(x)
+
+    class Rows(torch.utils.data.Dataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            seen["data loading"] = _torch.phase_of_this_thread()
+            return index
+
+    class Stepped(torch.optim.SGD):
+        def _init_group(self, *arguments):
+            seen["optimizer step"] = _torch.phase_of_this_thread()
+            return super()._init_group(*arguments)
+
+    weight = torch.nn.Parameter(torch.ones(2))
+    Net()(weight).sum().backward()
+    Stepped([weight], 0.1).step()
+    list(torch.utils.data.DataLoader(Rows()))
+    seen["unknown"] = _torch.phase_of_this_thread()
+    assert all(phase == name for name, phase in seen.items()) and len(seen) == 5, seen
+
+
 def test_a_memory_fraction_is_a_limit(in_folder, silent_card):
     oomscope.install("kept")
     _install.watcher.observe(0, REQUEST, 12 << 30, 13 << 30)
     context = json.loads(next((in_folder / "kept").glob("*/context.json")).read_text())
     assert context["limit_bytes"] == 12 << 30 and "12.00 GiB allowed" in context["message"]
+
+
+def test_processes_on_the_card_are_those_of_nvidia_smi(in_folder, monkeypatch):
+    class Properties:
+        uuid = "0123"
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties)
+    monkeypatch.setenv("PATH", str(in_folder), prepend=os.pathsep)
+    tool = in_folder / "nvidia-smi"
+    tool.write_text('#!/bin/sh\n[ "$1" = --id=GPU-0123 ] && echo "$PPID, 1234" && echo "42, [N/A]"\n')
+    tool.chmod(0o755)
+    assert _install.card_processes(0) == {"processes": [{"pid": os.getpid(), "bytes": 1234 << 20, "own": True},
+                                                        {"pid": 42, "bytes": None, "own": False}]}
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    assert _install.card_processes(0) is None
 
 
 def test_at_most_three_snapshots_and_the_rest_is_counted(in_folder, silent_card):
@@ -131,6 +185,25 @@ def test_the_interpreter_waits_for_the_verdict_of_a_thread_that_is_not_its_own(i
     assert done.wait(10)
     wait_for_verdicts()
     assert [teller.daemon for teller in tellers] == [False]
+
+
+def test_a_storm_of_failures_is_counted_to_the_last(in_folder, silent_card, capfd):
+    oomscope.install("kept")
+
+    def fail():
+        for _ in range(20):
+            _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+
+    threads = [threading.Thread(target=fail) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wait_for_verdicts()
+    assert silent_card.ooms == 200 and len(silent_card.cases) == 3
+    assert json.loads((silent_card.cases[-1][0] / "context.json").read_text())["ooms"] == 200
+    assert "could not be recorded" not in capfd.readouterr().err
+    assert not list((in_folder / "kept").rglob("*.part"))
 
 
 def test_ctrl_c_during_a_dump_is_kept_back_and_delivered(in_folder, silent_card, monkeypatch):

@@ -154,6 +154,27 @@ def test_modules_say_what_they_keep(fresh):
     assert "Sequential" not in str(peaks), "a container keeps nothing of its own"
 
 
+def test_a_compiled_module_is_not_broken_up(fresh):
+    torch._dynamo.reset()
+    graphs = []
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    compiled = torch.compile(model, backend=lambda graph, inputs: graphs.append(graph) or graph.forward)
+    with oomscope.profile(modules=True) as peaks:
+        for _ in range(3):
+            compiled(torch.ones(4, 8)).sum().backward()
+    assert len(graphs) == 1 and peaks.modules[0]["kept_bytes"] > 0
+
+
+def test_gradients_of_torch_func_go_through(fresh):
+    model = torch.nn.Linear(8, 1)
+
+    def loss(weights, x):
+        return torch.func.functional_call(model, weights, (x,)).sum()
+
+    with oomscope.profile(modules=True):
+        torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(dict(model.named_parameters()), torch.randn(5, 8))
+
+
 def test_a_pass_without_gradients_does_not_hide_what_was_kept(fresh):
     model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Tanh())
     with oomscope.profile(modules=True) as peaks:

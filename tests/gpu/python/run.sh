@@ -5,6 +5,7 @@
 # OUT (default: build/gpu) gets the output as gpu-WORD.txt. Exit code 1 if anything failed.
 cd "$(dirname "$0")/../../.." || exit 1
 export OOMSCOPE_PROGRAM=$PWD/build/gpu/bin/oomscope PYTHONPATH=$PWD/python:$PWD/build/gpu/site PYTHONDONTWRITEBYTECODE=1
+export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}  # one number needs no NVLink multicast
 out=${OUT:-build/gpu}
 set -o pipefail
 
