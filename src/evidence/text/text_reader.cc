@@ -294,6 +294,16 @@ class Reader {
     return begin;
   }
 
+  // The last lines as printed, without those of other ranks: their stamps are of other moments.
+  static std::string lines_of_rank(std::string_view raw, std::span<const CleanLine> lines, std::optional<int> rank) {
+    constexpr size_t kMostLines = 200;
+    std::string own;
+    for (const CleanLine& line : lines.last(std::min(lines.size(), kMostLines))) {
+      if (!rank || !line.rank || line.rank == rank) own += raw.substr(line.raw_begin, line.raw_end - line.raw_begin);
+    }
+    return own;
+  }
+
   // Behind its last break; one that is written as two characters counts where there are others of that kind.
   static size_t end_of_last_line(std::string_view text) {
     const size_t plain = text.find_last_of('\n') + 1;
@@ -312,7 +322,8 @@ class Reader {
     message.before = progress_lines(lines);
     message.previous_line = last_line(lines);
     constexpr size_t kLongestPrefix = 100;
-    message.time_seconds = last_time(text.substr(begin, head - begin + kLongestPrefix));
+    const std::string_view own_line = text.substr(begin + raw.size(), before.size() - raw.size() + kLongestPrefix);
+    message.time_seconds = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
     look_around(raw, evidence_.surroundings);
   }
 
