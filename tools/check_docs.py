@@ -257,7 +257,8 @@ def check_claims_page(page, claims, root):
         missing = [claim for claim in wanted if claim not in titles]
         yield f"{name}: must have a section for each claim, in their order" + (f"; missing: {missing}" if missing else "")
     for title, section in zip(titles, sections):
-        if "```console\n$ oomscope" not in section and not any(words in section for words in NO_COMMAND):
+        shows = any(f"```console\n{command}" in section for command in RUN)
+        if not shows and not any(words in section for words in NO_COMMAND):
             yield f"{name}: the claim {title} has no command that shows it, and does not say on what it rests"
 
 

@@ -316,6 +316,10 @@ void find_ranks(std::span<const TextEvidence> logs, TextFacts& facts) {
   std::stable_sort(facts.ranks.begin(), facts.ranks.end(), [&](const RankFailure& a, const RankFailure& b) {
     if (have_times && *a.message->time_seconds != *b.message->time_seconds)
       return *a.message->time_seconds < *b.message->time_seconds;
+    // Those that waited for others noticed later, wherever their lines stand.
+    const bool a_waited = a.message->family == Family::collective;
+    const bool b_waited = b.message->family == Family::collective;
+    if (a_waited != b_waited) return b_waited;
     return a.log == b.log && a.message->offset_bytes < b.message->offset_bytes;
   });
   // Of two with one stamp neither is known to be first.

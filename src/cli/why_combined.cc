@@ -128,6 +128,7 @@ class Combined {
                  {{"log", std::string(name_of(facts_.kind))}, {"snapshot", std::string(name_of(kind))}},
                  CaveatSource::model});
     }
+    if (differs) output_.add_sentence(say("text.another-failure", arguments_.language), Style::bold);
     const std::optional<int64_t> failed = rank_of_failure(facts_);
     const bool of_other_rank = kind != Kind::no_failure && failed && verdict.rank && *failed != *verdict.rank;
     if (of_other_rank) {

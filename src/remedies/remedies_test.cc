@@ -110,7 +110,7 @@ TEST(ChangeOf, ShowsLinesForThePlaceOfTheCase) {
   EXPECT_EQ(change_of(setting, {.is_notebook = true}).commands.front(),
             "%env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
   EXPECT_EQ(change_of(setting, {.is_windows = true}).commands.front(),
-            "$env:PYTORCH_CUDA_ALLOC_CONF = \"expandable_segments:True\"");
+            "$env:PYTORCH_CUDA_ALLOC_CONF = \"max_split_size_mb:512\"");
 }
 
 // 4 workers × 2 + 1 batches of 4 MiB were 36 MiB of shared memory, measured.

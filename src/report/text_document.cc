@@ -184,6 +184,18 @@ void add_summaries(const TextFacts& facts, Language language, std::vector<Sectio
   }
 }
 
+// "1.4-1.9" says itself what it is; "1.0 on" and "2.6 or later" are said.
+Phrase vintage_phrase(std::string_view vintage) {
+  for (std::string_view later : {" on", " or later"}) {
+    const size_t at = vintage.find(later);
+    if (at == std::string_view::npos) continue;
+    return Phrase{.key = "text.or-later"}
+        .with("release", std::string(vintage.substr(0, at)))
+        .with("rest", std::string(vintage.substr(at + later.size())));
+  }
+  return Phrase{.key = std::string(vintage)};
+}
+
 // Where the message stands, and of which release it is.
 void add_place(const TextFacts& facts, Language language, std::vector<Section>& sections) {
   if (facts.failure == nullptr) return;
@@ -197,7 +209,7 @@ void add_place(const TextFacts& facts, Language language, std::vector<Section>& 
           .with("text", shortened(failure.excerpt)));
   const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
   if (is_torch && !failure.vintage.empty())
-    dim(Phrase{.key = "text.wording"}.with("vintage", std::string(failure.vintage)));
+    dim(Phrase{.key = "text.wording"}.with("vintage", vintage_phrase(failure.vintage)));
   if (facts.failures > 1) dim(Phrase{.key = "text.repeated"}.with("count", format_count(facts.failures)));
 }
 

@@ -350,6 +350,23 @@ TEST(Growth, ThreeFailuresWithMoreEachTime) {
   EXPECT_EQ(facts_of({log})->facts.growth.size(), 3U);
 }
 
+TEST(RanksInOneLog, TheStampsOfOtherRanksAreNotItsOwn) {
+  const std::string failure =
+      "[rank1]: 2030-01-01 10:00:00 Traceback (most recent call last):\n"
+      "[rank0]: 2030-01-01 10:30:00 Watchdog caught collective operation timeout\n[rank1]: " +
+      oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB");
+  const auto given = facts_of({failure});
+  ASSERT_EQ(given->facts.ranks.size(), 2U);
+  EXPECT_EQ(given->facts.ranks.front().rank, 1);
+}
+
+TEST(RanksInOneLog, WhoWaitedDidNotFailFirst) {
+  const auto given = facts_of({"[rank0]: Watchdog caught collective operation timeout\n[rank1]: " +
+                               oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")});
+  ASSERT_EQ(given->facts.ranks.size(), 2U);
+  EXPECT_EQ(given->facts.ranks.front().rank, 1);
+}
+
 TEST(Growth, SaysInWhichPhaseEachFailureWas) {
   const auto failed_in = [](const char* code, const char* allocated) {
     return "Traceback (most recent call last):\n  File \"a.py\", line 3, in main\n    " + std::string(code) + "\n" +

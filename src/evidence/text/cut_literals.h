@@ -21,8 +21,8 @@ class CutLiterals {
   // Each literal in lower case.
   explicit CutLiterals(const std::vector<std::string>& literals);
 
-  // Those that the line break at `line_break` of `text` cuts first, in the order of their begin. Each comparison with
-  // the lines behind takes one from `budget`; at 0 none is found.
+  // Those that the break at `line_break` of `text`, or the colour that begins there, cuts first, in the order of their
+  // begin. Each comparison with the lines behind takes one from `budget`; at 0 none is found.
   [[nodiscard]] std::vector<TriggerScan::Hit> at(std::string_view text, size_t line_break, int64_t& budget) const;
   // Of the longest literal.
   [[nodiscard]] size_t longest() const { return longest_; }

@@ -31,7 +31,8 @@ bool same_rank(const CleanLine& line, std::optional<int> rank) { return !rank ||
 
 // `File "x.py", line 3, in f`, `File x.py:3, in f(args)`, `x.py in f(args)` (IPython of old), `---> 72     code`.
 bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
-  static const re2::RE2 python(R"re(File "([^"]{1,400})", line\s+(\d+)(?:, in ([^\n]{1,120}))?)re", bytes_options());
+  static const re2::RE2 python(R"re(File \\?"([^"]{1,400}?)\\?", line\s+(\d+)(?:, in ([^\n]{1,120}))?)re",
+                               bytes_options());
   static const re2::RE2 ipython(R"(^File (\S{1,400}?):(\d+), in ([\w.<>]{1,120}))", bytes_options());
   static const re2::RE2 old_ipython(R"(^(\S{1,400}\.pyc?|<ipython-input-[^>]{1,80}>) in ([\w.<>]{1,120})\()",
                                     bytes_options());

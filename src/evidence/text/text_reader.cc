@@ -19,6 +19,7 @@
 namespace oomscope {
 namespace {
 
+constexpr char kEscape = '\x1B';
 constexpr size_t kChunkBytes = size_t{4} << 20;
 constexpr size_t kBehindBytes = size_t{256} << 10;  // kept of what was scanned: context, and the last part at the end
 constexpr size_t kAheadBytes = size_t{16} << 10;    // a message may reach so far beyond its head
@@ -43,7 +44,12 @@ const TriggerScan& scanner() {
 class Hits {
  public:
   Hits(std::string_view text, size_t from, int64_t& budget)
-      : text_(text), from_(from), budget_(budget), whole_(scanner().next(text, from)), break_(text.find('\n', from)) {}
+      : text_(text),
+        from_(from),
+        budget_(budget),
+        whole_(scanner().next(text, from)),
+        line_break_(text.find('\n', from)),
+        escape_(text.find(kEscape, from)) {}
 
   // At npos: no more.
   TriggerScan::Hit next() {
@@ -64,13 +70,15 @@ class Hits {
     return all;
   }
 
-  // Of all breaks that may cut a literal which begins before the next whole one.
+  // Of all breaks and colours that may cut a literal which begins before the next whole one.
   void gather() {
-    for (; break_ < text_.size(); break_ = text_.find('\n', break_ + 1)) {
-      if (whole_.at < text_.size() && break_ >= whole_.at + cut_literals().longest()) return;
-      for (const TriggerScan::Hit& hit : cut_literals().at(text_, break_, budget_)) {
+    while (std::min(line_break_, escape_) < text_.size()) {
+      size_t& next = line_break_ < escape_ ? line_break_ : escape_;
+      if (whole_.at < text_.size() && next >= whole_.at + cut_literals().longest()) return;
+      for (const TriggerScan::Hit& hit : cut_literals().at(text_, next, budget_)) {
         if (hit.at >= from_) cut_.push_back(hit);
       }
+      next = text_.find(text_[next], next + 1);
     }
   }
 
@@ -79,8 +87,27 @@ class Hits {
   int64_t& budget_;
   TriggerScan::Hit whole_;
   std::deque<TriggerScan::Hit> cut_;
-  size_t break_;  // the next one
+  size_t line_break_;  // the next one
+  size_t escape_;      // of a colour, likewise
 };
+
+// Blanks of other kinds become blanks: tabs, and the no-break ones of web pages, which are shorter then. The new size.
+size_t make_blanks_plain(char* text, size_t size) {
+  const auto find = [end = text + size](char* from, char c) {
+    return static_cast<char*>(std::memchr(from, c, static_cast<size_t>(end - from)));
+  };
+  for (char* tab = find(text, '\t'); tab != nullptr; tab = find(tab, '\t')) *tab = ' ';
+  constexpr char kFirst = '\xC2';
+  char* out = find(text, kFirst);
+  if (out == nullptr) return size;
+  const char* const end = text + size;
+  for (const char* in = out; in < end; ++in) {
+    const bool is_no_break = *in == kFirst && in + 1 < end && in[1] == '\xA0';
+    *out++ = is_no_break ? ' ' : *in;
+    in += is_no_break ? 1 : 0;
+  }
+  return static_cast<size_t>(out - text);
+}
 
 int64_t line_breaks(std::string_view text) {
   int64_t count = 0;
@@ -183,7 +210,7 @@ class Reader {
         evidence_.caveats.push_back({"text-cut", std::move(values), CaveatSource::recording});
       }
       at_end = !got || *got == 0;
-      size += got ? *got : 0;
+      if (got) size += make_blanks_plain(buffer_.data() + size, *got);
     }
     size_ = size;
     return at_end;
@@ -267,17 +294,36 @@ class Reader {
     return begin;
   }
 
+  // The last lines as printed, without those of other ranks: their stamps are of other moments.
+  static std::string lines_of_rank(std::string_view raw, std::span<const CleanLine> lines, std::optional<int> rank) {
+    constexpr size_t kMostLines = 200;
+    std::string own;
+    for (const CleanLine& line : lines.last(std::min(lines.size(), kMostLines))) {
+      if (!rank || !line.rank || line.rank == rank) own += raw.substr(line.raw_begin, line.raw_end - line.raw_begin);
+    }
+    return own;
+  }
+
+  // Behind its last break; one that is written as two characters counts where there are others of that kind.
+  static size_t end_of_last_line(std::string_view text) {
+    const size_t plain = text.find_last_of('\n') + 1;
+    const size_t escaped = text.rfind("\\n");
+    const bool is_escaped = escaped != std::string_view::npos && escaped >= plain && text.find("\\n", plain) < escaped;
+    return is_escaped ? escaped + 2 : plain;
+  }
+
   void add_context(std::string_view text, size_t head, TextMessage& message) {
     const size_t begin = head - std::min(head, kContextBytes);
     // Whole lines: what stands before the head on its own line ("RuntimeError: ") is part of the message.
     const std::string_view before = text.substr(begin, head - begin);
-    const std::string_view raw = before.substr(0, before.find_last_of('\n') + 1);
+    const std::string_view raw = before.substr(0, end_of_last_line(before));
     const std::vector<CleanLine> lines = clean_lines(raw);
     message.frames = last_traceback(lines, message.rank);
     message.before = progress_lines(lines);
     message.previous_line = last_line(lines);
     constexpr size_t kLongestPrefix = 100;
-    message.time_seconds = last_time(text.substr(begin, head - begin + kLongestPrefix));
+    const std::string_view own_line = text.substr(begin + raw.size(), before.size() - raw.size() + kLongestPrefix);
+    message.time_seconds = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
     look_around(raw, evidence_.surroundings);
   }
 

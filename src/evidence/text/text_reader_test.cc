@@ -546,6 +546,25 @@ TEST(Surroundings, Utf16AndGarbageBytes) {
   expect_new(only("\xC4\xE3\xBA\xC3 \xFF\x80 " + kNew + " \xC4\xE3"));
 }
 
+TEST(Surroundings, BlanksOfOtherKindsAndColoursWithin) {
+  const auto with = [](std::string text, std::string_view from, std::string_view to) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+    return text;
+  };
+  expect_new(only(with(kNew, " ", "\xC2\xA0")));
+  expect_new(only(with(kNew, " ", "\t")));
+  EXPECT_EQ(only("CUDA error: \x1b[31mout of\x1b[0m memory").id, "cuda.error");
+}
+
+TEST(Surroundings, FramesOfALineWithEscapedBreaks) {
+  const TextMessage message =
+      only(R"({"log": "Traceback (most recent call last):\n  File \"a.py\", line 3, in main\n    loss.backward()\n)" +
+           kNew + R"(\n"})");
+  ASSERT_EQ(message.frames.size(), 1U);
+  EXPECT_EQ(message.frames[0].code, "loss.backward()");
+}
+
 TEST(Surroundings, ProgressBarsWithCarriageReturns) {
   expect_new(only(" 10%|#   | 1/10 [00:01<?, ?it/s]\r 20%|##  | 2/10 [00:02<?, ?it/s]\r" + kNew));
 }
