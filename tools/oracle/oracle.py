@@ -15,6 +15,7 @@ tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, wi
 """
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -186,15 +187,20 @@ class Release:
         if not built.exists() or built.stat().st_mtime < (HERE / "fake_cuda.cc").stat().st_mtime:
             build.build(self.torch / "torch", self.libraries)
 
-    def run(self, script, conf, *arguments):
-        """A script of this folder under this release's torch."""
+    @functools.cached_property
+    def server(self):
+        """A process of serve.py under this release's torch."""
         environment = dict(os.environ, LD_LIBRARY_PATH=str(self.libraries),
                            PYTHONPATH=f"{self.torch}:{python_packages(self.folder)}")
         environment.pop("PYTORCH_CUDA_ALLOC_CONF", None)
-        if conf:
-            environment["PYTORCH_CUDA_ALLOC_CONF"] = conf
-        return subprocess.run([sys.executable, str(HERE / script), *arguments], env=environment, capture_output=True,
-                              text=True)
+        return subprocess.Popen([sys.executable, str(HERE / "serve.py")], env=environment, stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def run(self, script, conf, *arguments):
+        """A program of this folder under this release's torch: its exit code, and what it wrote."""
+        print(json.dumps({"script": script, "conf": conf, "arguments": arguments}), file=self.server.stdin, flush=True)
+        answered = json.loads(self.server.stdout.readline())
+        return subprocess.CompletedProcess(script, answered["code"], answered["stdout"], answered["stderr"])
 
     def drive(self, case, out, seed, operations):
         arguments = [str(out), "--seed", str(seed), "--operations", str(operations), *arguments_of(case)]
