@@ -63,7 +63,6 @@ constexpr RuleSet torch_26() {
   rules.name = "torch-2.6";
   rules.first_release = "2.5";
   rules.last_release = "2.8";
-  rules.reclaim_skips_expandable = false;
   return rules;
 }
 
@@ -75,6 +74,7 @@ constexpr RuleSet torch_24() {
   rules.private_expandable = PrivateExpandable::no;
   rules.suspended_release_asserts = true;
   rules.non_split_rounding_option = false;
+  rules.reclaim_skips_expandable = false;
   rules.use_on_oom = UseOnOom::never;
   rules.unmap_lowers_pool_count = false;
   return rules;

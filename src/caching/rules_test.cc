@@ -74,6 +74,11 @@ TEST(RuleSets, CollectionNeedsAFractionBelowOneSinceTorch210) {
   EXPECT_TRUE(find_rule_set("2.10")->gc_needs_fraction_below_one);
 }
 
+TEST(RuleSets, ReleaseAvailableSkipsExpandableBlocksAfterTorch24) {
+  EXPECT_FALSE(find_rule_set("2.4")->reclaim_skips_expandable);
+  EXPECT_TRUE(find_rule_set("2.6")->reclaim_skips_expandable);
+}
+
 TEST(RuleSets, LargeSegmentSizeCameWithTorch211) {
   EXPECT_FALSE(find_rule_set("2.10")->large_segment_option);
   EXPECT_TRUE(find_rule_set("2.11")->large_segment_option);

@@ -46,6 +46,7 @@ class Card:
     def __init__(self):
         version = (torch.version.cuda or "12").split(".")[0]
         self.path = f"libcudart.so.{version}"
+        self.allocators = []
         self.library = ctypes.CDLL(self.path)
         self.library.oracle_calls.restype = ctypes.POINTER(Call)
         self.library.oracle_call_count.restype = ctypes.c_size_t
@@ -79,8 +80,9 @@ class Card:
         self.library.oracle_set_capturing(ctypes.c_uint64(stream.cuda_stream), ctypes.c_uint64(capture))
 
     def segment_allocator(self):
-        allocator = torch.cuda.memory.CUDAPluggableAllocator(self.path, "oracle_pool_allocate", "oracle_pool_release")
-        return allocator.allocator()
+        functions = torch.cuda.memory.CUDAPluggableAllocator(self.path, "oracle_pool_allocate", "oracle_pool_release")
+        self.allocators.append(functions.allocator())  # a pool does not keep it
+        return self.allocators[-1]
 
     def calls(self, device=0):
         calls = self.library.oracle_calls(device)

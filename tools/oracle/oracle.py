@@ -90,16 +90,16 @@ CASES = (
     Case("expandable, private pools", conf="expandable_segments:True", use="pools"),
     Case("expandable, card full", conf="expandable_segments:True", use="streams", capacity=SMALL),
     Case("expandable, limit", conf="expandable_segments:True", fraction=SMALL / (80 * GIB)),
-    Case("non-split rounding", conf="max_split_size_mb:32,max_non_split_rounding_mb:64", since=(2, 9)),
-    Case("large segments", conf="large_segment_size_mb:64", since=(2, 10)),
-    Case("large segments, expandable", conf="expandable_segments:True,large_segment_size_mb:40", since=(2, 10)),
+    Case("non-split rounding", conf="max_split_size_mb:32,max_non_split_rounding_mb:64", since=(2, 6)),
+    Case("large segments", conf="large_segment_size_mb:64", since=(2, 11)),
+    Case("large segments, expandable", conf="expandable_segments:True,large_segment_size_mb:40", since=(2, 11)),
     Case("roundup list, end", conf="roundup_power2_divisions:[2:1,4:2,16:4,>:8]"),
     Case("expandable, ranges upwards", conf="expandable_segments:True", use="streams", placement="lowest",
          capacity=SMALL),
     Case("nested pools", use="nested,streams", since=MEM_POOL),
     Case("renewed pools", use="renewed,streams"),
     Case("custom pools", use="custom,streams", since=MEM_POOL),
-    Case("custom pools, expandable", conf="expandable_segments:True", use="custom", since=(2, 10)),
+    Case("custom pools, expandable", conf="expandable_segments:True", use="custom", since=(2, 11)),
     Case("capture", use="capture,streams,empty_cache"),
     Case("capture, expandable", conf="expandable_segments:True", use="capture,streams"),
     Case("two devices", use="streams,empty_cache", devices=2),
@@ -122,13 +122,13 @@ def random_case(release, seed, number):
     rng = random.Random(f"{seed} {number}")
     conf, version = [], version_of(release)
     large = 20
-    if version >= (2, 10) and rng.random() < 0.2:
+    if version >= (2, 11) and rng.random() < 0.2:
         large = rng.choice((12, 24, 32, 40, 64))
         conf.append(f"large_segment_size_mb:{large}")
     expandable = rng.random() < 0.35
     if expandable:
         conf.append("expandable_segments:True")
-    reclaims = not expandable or version >= (2, 9)
+    reclaims = not expandable or version >= (2, 6)
     fraction = rng.uniform(2, 5) * GIB / (80 * GIB) if rng.random() < 0.4 else 0
     if reclaims and rng.random() < 0.35:
         conf.append(f"max_split_size_mb:{rng.choice([size for size in (21, 32, 48, 100, 128, 200, 512) if size > large])}")
@@ -138,7 +138,7 @@ def random_case(release, seed, number):
         divisions = lambda: rng.choice((1, 2, 4, 8, 16))  # noqa: E731
         several = f"[{rng.choice((1, 2, 4))}:{divisions()},{rng.choice((8, 16, 32))}:{divisions()},>:{divisions()}]"
         conf.append(f"roundup_power2_divisions:{rng.choice((str(divisions()), several))}")
-    if version >= (2, 9) and rng.random() < 0.2:
+    if version >= (2, 6) and rng.random() < 0.2:
         conf.append(f"max_non_split_rounding_mb:{rng.choice([size for size in (21, 32, 64, 100) if size > large])}")
     use = {what for what in ("streams", "empty_cache") if rng.random() < 0.5}
     full = rng.random() < 0.3

@@ -211,6 +211,7 @@ def ask_collection(card):
 
 def ask_rejection(card):
     import torch
+    torch.cuda.set_per_process_memory_fraction(1.0)  # else the setting's fraction is the limit too, which is tested first
     try:
         tensor(20 * GIB)
         return "ignored"
@@ -279,7 +280,7 @@ SWITCHES = (
     Switch("`>` fills from", ask_end_of_list,
            [(OLD, "at the last boundary"), ((2, 10), "behind the last boundary")],
            "roundup_power2_divisions:[2:1,4:2,16:4,>:8]"),
-    Switch("large_segment_size_mb", ask_large_segment, [(OLD, NO_OPTION), ((2, 10), "option")],
+    Switch("large_segment_size_mb", ask_large_segment, [(OLD, NO_OPTION), ((2, 11), "option")],
            "large_segment_size_mb:40"),
     Switch("max_non_split_rounding_mb", ask_non_split_rounding, [(OLD, NO_OPTION), ((2, 5), "option")],
            "max_split_size_mb:50,max_non_split_rounding_mb:60"),
@@ -293,9 +294,9 @@ SWITCHES = (
     Switch("expandable, own segment allocator", ask_expandable_custom_pool,
            [(OLD, NO_OPTION), ((2, 6), "on"), ((2, 8), "error"), ((2, 10), "off")], "expandable_segments:True"),
     Switch("use_on_oom pools are asked", ask_use_on_oom,
-           [(OLD, NO_OPTION), ((2, 8), "after all releases"), ((2, 10), "before any release")]),
+           [(OLD, NO_OPTION), ((2, 8), "after all releases"), ((2, 11), "before any release")]),
     Switch("no_split pools", ask_no_split, [(OLD, NO_OPTION), ((2, 10), "option")]),
-    Switch("release_available", ask_release_available, [(OLD, ASSERTS), ((2, 9), "skips expandable blocks")],
+    Switch("release_available", ask_release_available, [(OLD, ASSERTS), ((2, 5), "skips expandable blocks")],
            "expandable_segments:True,max_split_size_mb:50"),
     Switch("collection is on", ask_collection,
            [(OLD, "whenever a fraction was set"), ((2, 10), "below a fraction of 1")],
@@ -303,7 +304,7 @@ SWITCHES = (
     Switch("throw_on_cudamalloc_oom", ask_rejection, [(OLD, NO_OPTION), ((2, 12), "option")],
            "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.1"),
     Switch("expandable range", ask_reserve, [(OLD, "9/8 of the card")], "expandable_segments:True"),
-    Switch("expandable_segments_reserve", ask_reserve, [(OLD, NO_OPTION), ((2, 14), "option")],
+    Switch("expandable_segments_reserve", ask_reserve, [(OLD, NO_OPTION), ((2, 15), "option")],
            "expandable_segments:True,expandable_segments_reserve:0.5"),
     Switch("segment_free is written", ask_order_of_release, [(OLD, "after cudaFree"), ((2, 2), "before cudaFree")]),
     Switch("frees without history", ask_frees_without_history, [(OLD, "written")]),
