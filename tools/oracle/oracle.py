@@ -99,7 +99,7 @@ CASES = (
     Case("nested pools", use="nested,streams", since=MEM_POOL),
     Case("renewed pools", use="renewed,streams"),
     Case("custom pools", use="custom,streams", since=MEM_POOL),
-    Case("custom pools, expandable", conf="expandable_segments:True", use="custom", since=(2, 11)),
+    Case("custom pools, expandable", conf="expandable_segments:True", use="custom", since=(2, 10)),
     Case("capture", use="capture,streams,empty_cache"),
     Case("capture, expandable", conf="expandable_segments:True", use="capture,streams"),
     Case("two devices", use="streams,empty_cache", devices=2),
@@ -113,7 +113,8 @@ CASES = (
 FIXTURES = {"pools": "private pools, streams, empty_cache", "full": "card full, streams",
             "pools-full": "card full, private pools",
             "split": "max_split_size, limit, streams", "collection": "collection, streams",
-            "expandable": "expandable, card full", "roundup": "roundup to 1"}
+            "expandable": "expandable, card full", "roundup": "roundup to 1", "renewed": "renewed pools",
+            "capture": "capture, expandable", "custom": "custom pools, expandable", "devices": "two devices"}
 FIXTURE_OPERATIONS = 400
 
 
@@ -142,7 +143,7 @@ def random_case(release, seed, number):
         conf.append(f"max_non_split_rounding_mb:{rng.choice([size for size in (21, 32, 64, 100) if size > large])}")
     use = {what for what in ("streams", "empty_cache") if rng.random() < 0.5}
     full = rng.random() < 0.3
-    if rng.random() < 0.3 and not (full and version < MEM_POOL):
+    if rng.random() < 0.3:
         use.add("pools")
     return Case(f"random {number}: {','.join(conf) or 'default'}", conf=",".join(conf), use=",".join(sorted(use)),
                 placement=rng.choice(("lowest", "highest", "rising", "random")),
@@ -307,6 +308,8 @@ def write_fixtures(release, rules, folder, target):
     target.mkdir(parents=True, exist_ok=True)
     for short, name in FIXTURES.items():
         case = next(case for case in CASES if case.name == name)
+        if version_of(release.name) < case.since:
+            continue
         out = folder / "runs" / f"fixture-{release.name}-{short}.pickle"
         out.parent.mkdir(exist_ok=True)
         driven = release.drive(case, out, 1, FIXTURE_OPERATIONS)
