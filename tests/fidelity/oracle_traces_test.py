@@ -28,7 +28,8 @@ def verify(program, described, made, device):
         if made["cap_bytes"]:
             command += ["--cap", str(made["cap_bytes"])]
         done = subprocess.run(command, capture_output=True, text=True)
-    return json.loads(done.stdout) if done.stdout else {"first_difference": done.stderr.strip()}
+    result = json.loads(done.stdout or "{}")
+    return result if "first_difference" in result else {"first_difference": done.stdout + done.stderr}
 
 
 def problem_of(program, described):

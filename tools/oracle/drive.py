@@ -32,6 +32,7 @@ RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PLACEMENTS = ("lowest", "highest", "rising", "random", "fed")
 CALL_KINDS = ("none", "allocate", "refuse", "release", "map", "unmap", "refuse_map", "reserve")
+SEGMENT_ALLOCATORS = []  # to the end of the process: a pool does not keep its own
 OF_POOLS = {"pools", "nested", "renewed", "custom", "capture"}
 
 
@@ -46,7 +47,6 @@ class Card:
     def __init__(self):
         version = (torch.version.cuda or "12").split(".")[0]
         self.path = f"libcudart.so.{version}"
-        self.allocators = []
         self.library = ctypes.CDLL(self.path)
         self.library.oracle_calls.restype = ctypes.POINTER(Call)
         self.library.oracle_call_count.restype = ctypes.c_size_t
@@ -81,8 +81,8 @@ class Card:
 
     def segment_allocator(self):
         functions = torch.cuda.memory.CUDAPluggableAllocator(self.path, "oracle_pool_allocate", "oracle_pool_release")
-        self.allocators.append(functions.allocator())  # a pool does not keep it
-        return self.allocators[-1]
+        SEGMENT_ALLOCATORS.append(functions.allocator())
+        return SEGMENT_ALLOCATORS[-1]
 
     def calls(self, device=0):
         calls = self.library.oracle_calls(device)
