@@ -2,7 +2,7 @@
 """Compares the engine with PyTorch's own allocator, release by release, on random streams of requests.
 
     tools/oracle/oracle.py --program build/release/bin/oomscope --folder FOLDER [--release 2.11.0 ...]
-                           [--operations N] [--random N] [--only NAME] [--seed N] [--keep] [--json FILE]
+                           [--operations N] [--random N] [--only NAME] [--seed N] [--keep] [--again] [--json FILE]
                            [--fixtures FOLDER]
 
 FOLDER keeps what is downloaded and built: for each release the unpacked wheel (torch-VERSION, fetched with pip), the
@@ -10,7 +10,8 @@ libraries that build.py makes (lib-VERSION) and the recordings (runs/). Each cas
 settings, limit, capacity and use are drawn, is driven through torch by drive.py under fake_cuda.cc, then replayed by
 `oomscope verify --rules` of that release: every address, driver call, final block and statistic is compared, and the
 calls that the allocator made of the driver with those that its trace tells of. Prints one row a release and case, and at
-the end one a release; exit code 1 if anything differs. --fixtures writes the recordings that
+the end one a release; exit code 1 if anything differs. --again compares what an earlier run kept, after the engine has
+changed. --fixtures writes the recordings that
 tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, with what they were made with.
 """
 import argparse
@@ -267,15 +268,16 @@ COUNTED = ("events", "alloc_total", "alloc_exact", "driver_events_total", "drive
            "stats_equal")
 
 
-def compare(program, release, case, seed, operations, rules):
+def compare(program, release, case, rules, seed, operations, again):
     """One row: what was compared, summed over the devices, and what differed."""
     name = CASES.index(case) if case in CASES else case.name.partition(":")[0].replace(" ", "")
     out = release.folder / "runs" / f"{release.name}-{name}-{seed}.pickle"
     out.parent.mkdir(exist_ok=True)
     row = {"release": release.name, "rules": rules, "case": case.name, "seed": seed, "operations": operations,
-           "recording": str(out), "same": False}
-    driven = release.drive(case, out, seed, operations)
-    if driven.returncode != 0:
+           "recording": str(out), "whole_history": case.has_whole_history, "same": False}
+    driven = None if again and out.exists() else release.drive(case, out, seed, operations)
+    if driven is not None and driven.returncode != 0:
+        out.unlink(missing_ok=True)
         last = (driven.stderr.strip().splitlines() or [f"exit code {driven.returncode}"])[-1]
         return dict(row, failed=f"torch stopped: {last}")
     with open(out, "rb") as file:
@@ -371,6 +373,7 @@ def main():
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="keep the recordings that agree as well")
+    parser.add_argument("--again", action="store_true", help="drive only those that --keep has not left")
     parser.add_argument("--json", type=pathlib.Path, help="the rows, one a line")
     parser.add_argument("--fixtures", type=pathlib.Path, help="write short recordings here, and compare nothing")
     arguments = parser.parse_args()
@@ -384,7 +387,7 @@ def main():
             write_fixtures(release, rules, folder, arguments.fixtures)
             continue
         for case in cases_of(name, arguments):
-            row = compare(arguments.program, release, case, arguments.seed, arguments.operations, rules)
+            row = compare(arguments.program, release, case, rules, arguments.seed, arguments.operations, arguments.again)
             rows.append(row)
             print(text_of(row), flush=True)
             if arguments.json:
@@ -392,7 +395,10 @@ def main():
                     file.write(json.dumps(row) + "\n")
             if row["same"] and not arguments.keep:
                 remove_recording(pathlib.Path(row["recording"]))
-    print(table(rows))
+    for name, part in (("from the start", True), ("from mid-life", False)):
+        chosen = [row for row in rows if row["whole_history"] == part]
+        if chosen:
+            print(f"\nhistory {name}:\n\n{table(chosen)}")
     sys.exit(0 if all(row["same"] for row in rows) else 1)
 
 
