@@ -187,7 +187,8 @@ class Job:
     """A random program: a list of live tensors, some streams, some pools, perhaps several devices."""
 
     def __init__(self, card, seed, uses, target_bytes, devices=1):
-        self.card, self.rng, self.uses, self.target, self.devices = card, random.Random(seed), uses, target_bytes, devices
+        self.card, self.rng, self.uses = card, random.Random(seed), uses
+        self.target, self.devices = target_bytes, devices
         self.live, self.live_bytes, self.ooms = [], 0, 0
         self.streams = [self.streams_of(device) for device in range(devices)]
         self.pools = Pools(card, uses, 2 if OF_POOLS & set(uses) else 0)

@@ -3,10 +3,10 @@
 
     drive_recording.py OUT.json --recording snapshot.pickle[.zst] --total BYTES [--limit BYTES]
 
-Run by recordings.py. The card places every segment where the real one did; where the allocator puts blocks in them, what
-it asks of the driver and when, is its own. Writes both event sequences' comparison to OUT.json: how many allocations and
-driver events there are, how many are equal, and the first that is not. A recording without its beginning is refused,
-since nothing tells what was there: {"skipped": why}.
+Run by recordings.py. The card places every segment where the real one did; where the allocator puts blocks in them,
+what it asks of the driver and when, is its own. Writes both event sequences' comparison to OUT.json: how many
+allocations and driver events there are, how many are equal, and the first that is not. A recording without its
+beginning is refused, since nothing tells what was there: {"skipped": why}.
 """
 import argparse
 import io
@@ -74,7 +74,7 @@ def first_small_segment(segments, events):
 def pool_finder(segments, events):
     """A function from an event's index to the id of its private pool, None for the default pool.
 
-    A trace of 2.11 names no pools, the final segments do: what lies in a private one, obtained for the last time, is its.
+    A trace of 2.11 names no pools, the final segments do: what lies in a private one since it was obtained is its.
     """
     private = [segment for segment in segments if tuple(segment["segment_pool_id"]) != (0, 0)]
 
@@ -152,7 +152,8 @@ class Replay:
             self.pending += 1
 
     def free_needs_no_completion(self, index):
-        return self.action(index - 1) == "free_requested" and self.events[index - 1]["addr"] == self.events[index]["addr"]
+        before = self.events[index - 1]
+        return before["action"] == "free_requested" and before["addr"] == self.events[index]["addr"]
 
     def before_request(self, begin, end):
         """Events [begin, end), what stands in front of a request or of a free: completions and driver events."""

@@ -9,10 +9,10 @@ FOLDER keeps what is downloaded and built: for each release the unpacked wheel (
 libraries that build.py makes (lib-VERSION) and the recordings (runs/). Each case of CASES, and --random N more whose
 settings, limit, capacity and use are drawn, is driven through torch by drive.py under fake_cuda.cc, then replayed by
 `oomscope verify --rules` of that release: every address, driver call, final block and statistic is compared, and the
-calls that the allocator made of the driver with those that its trace tells of. Prints one row a release and case, and at
-the end one a release; exit code 1 if anything differs. --again compares what an earlier run kept, after the engine has
-changed. --fixtures writes the recordings that
-tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, with what they were made with.
+calls that the allocator made of the driver with those that its trace tells of. Prints one row a release and case, and
+at the end one a release; exit code 1 if anything differs. --again compares what an earlier run kept, after the engine
+has changed. --fixtures writes the recordings that tests/fidelity/oracle_traces_test.py reads: a few short ones of each
+release, with what they were made with.
 """
 import argparse
 import dataclasses
@@ -133,7 +133,8 @@ def random_case(release, seed, number):
     reclaims = not expandable or version >= (2, 6)
     fraction = rng.uniform(2, 5) * GIB / (80 * GIB) if rng.random() < 0.4 else 0
     if reclaims and rng.random() < 0.35:
-        conf.append(f"max_split_size_mb:{rng.choice([size for size in (21, 32, 48, 100, 128, 200, 512) if size > large])}")
+        sizes = [size for size in (21, 32, 48, 100, 128, 200, 512) if size > large]
+        conf.append(f"max_split_size_mb:{rng.choice(sizes)}")
     if reclaims and fraction and rng.random() < 0.5:
         conf.append(f"garbage_collection_threshold:{rng.uniform(0.3, 0.95):.2f}")
     if rng.random() < 0.3:
@@ -221,7 +222,8 @@ def arguments_of(case):
 
 def rules_of(release, program):
     """The rule set whose releases include this one, as `verify` names it."""
-    listed = subprocess.run([program, "verify", "x", "--rules", "?", "--lang", "en"], capture_output=True, text=True).stderr
+    command = [program, "verify", "x", "--rules", "?", "--lang", "en"]
+    listed = subprocess.run(command, capture_output=True, text=True).stderr
     names = [name.strip(" .\n") for name in listed.split("They are:")[-1].replace("\n", " ").split(",")]
     versions = {tuple(int(p) for p in name.split("-")[1].split(".")): name for name in names if name.count("-") == 1}
     known = [version for version in sorted(versions) if version <= version_of(release)]
@@ -387,7 +389,8 @@ def main():
             write_fixtures(release, rules, folder, arguments.fixtures)
             continue
         for case in cases_of(name, arguments):
-            row = compare(arguments.program, release, case, rules, arguments.seed, arguments.operations, arguments.again)
+            row = compare(arguments.program, release, case, rules, arguments.seed, arguments.operations,
+                          arguments.again)
             rows.append(row)
             print(text_of(row), flush=True)
             if arguments.json:

@@ -35,7 +35,9 @@ def drive(release, program, recording, result):
     out = release.folder / "recording.json"
     arguments = [str(out), "--recording", str(recording), "--total", str(result["total"])]
     limit = limit_of(result, program, recording)
-    done = release.run("drive_recording.py", result.get("conf", ""), *arguments, *(["--limit", str(limit)] if limit else []))
+    if limit:
+        arguments += ["--limit", str(limit)]
+    done = release.run("drive_recording.py", result.get("conf", ""), *arguments)
     if done.returncode != 0:
         return {"skipped": "torch stopped: " + (done.stderr.strip().splitlines() or [""])[-1]}
     return json.loads(out.read_text())

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs programs of this folder in forked copies of one process that has loaded torch already: loading takes seconds.
 
-A line of standard input is a JSON object: `script` (drive.py), `conf` (allocator settings, "" for none), `arguments`. The
-answer is a line too: `code` (negative: a signal), and what the program wrote, `stdout` and `stderr`. Started by oracle.py.
+A line of standard input is a JSON object: `script` (drive.py), `conf` (allocator settings, "" for none), `arguments`.
+The answer is a line too: `code` (negative: a signal), and what the program wrote, `stdout` and `stderr`. Started by
+oracle.py.
 """
 import importlib
 import json

@@ -3,9 +3,9 @@
 
     tools/oracle/switches.py --folder FOLDER [--release 2.11.0 ...] [--only NAME]
 
-FOLDER as for oracle.py. Prints the table of docs/fidelity.md, one row a switch and one column a release, and marks what is
-not as EXPECTED (which says what the engine's rules say, src/caching/rules.cc); exit code 1 if anything is. What two rules
-decide among random requests (tie-breaks, bounds of large blocks) oracle.py asks.
+FOLDER as for oracle.py. Prints the table of docs/fidelity.md, one row a switch and one column a release, and marks what
+is not as SWITCHES expects (which says what the engine's rules say, src/caching/rules.cc); exit code 1 if anything is.
+What only random requests show (tie-breaks, bounds of large blocks) is oracle.py's.
 """
 import argparse
 import json
@@ -18,7 +18,7 @@ MIB, GIB = 1 << 20, 1 << 30
 NO_OPTION, ASSERTS = "no such option", "assertion"
 
 
-# --- the questions, each in a process of its own under the torch that is asked ------------------------------------------
+# --- the questions, each in a process of its own under the torch that is asked -------------------------------------
 
 def tensor(size):
     import torch
@@ -82,7 +82,8 @@ def ask_round_by_one(card):
 
 
 def ask_end_of_list(card):
-    return {20 * MIB: "behind the last boundary", 18 * MIB: "at the last boundary"}[block_of(tensor(17 * MIB))[1]["size"]]
+    size = block_of(tensor(17 * MIB))[1]["size"]
+    return {20 * MIB: "behind the last boundary", 18 * MIB: "at the last boundary"}[size]
 
 
 def ask_large_segment(card):
@@ -211,7 +212,7 @@ def ask_collection(card):
 
 def ask_rejection(card):
     import torch
-    torch.cuda.set_per_process_memory_fraction(1.0)  # else the setting's fraction is the limit too, which is tested first
+    torch.cuda.set_per_process_memory_fraction(1.0)  # else the setting's fraction is the limit too, and tested first
     try:
         tensor(20 * GIB)
         return "ignored"
@@ -261,7 +262,7 @@ def ask_forced_addresses(card):
     return "restored in place" if placed[:2] == addresses else "elsewhere"
 
 
-# --- what is expected, and the table --------------------------------------------------------------------------------------
+# --- what is expected, and the table ---------------------------------------------------------------------------------
 
 class Switch:
     """`answers`: (first release, answer), oldest first. `conf`: what the process runs with."""
