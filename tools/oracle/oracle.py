@@ -145,7 +145,7 @@ def random_case(release, seed, number):
         conf.append(f"max_non_split_rounding_mb:{rng.choice([size for size in (21, 32, 64, 100) if size > large])}")
     use = {what for what in ("streams", "empty_cache") if rng.random() < 0.5}
     full = rng.random() < 0.3
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 and not full and not fraction:  # else pools soon hold it all, and nothing but refusals follows
         use.add("pools")
     return Case(f"random {number}: {','.join(conf) or 'default'}", conf=",".join(conf), use=",".join(sorted(use)),
                 placement=rng.choice(("lowest", "highest", "rising", "random")),
