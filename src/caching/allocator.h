@@ -112,6 +112,8 @@ class CachingAllocator {
   [[nodiscard]] bool accepts(int64_t size, int64_t block_size) const;
   // Would a search that fails now start a garbage collection that frees something?
   [[nodiscard]] bool gc_would_run() const;
+  // Would a release of everything give memory of the default pool back, without waiting for anything?
+  [[nodiscard]] bool has_releasable_memory() const;
   // Choices so far between equally good blocks of different segments, which only the driver's addresses decided.
   // Without any, the result is the same on every driver.
   [[nodiscard]] int64_t address_ties() const { return address_ties_; }
@@ -208,6 +210,10 @@ class CachingAllocator {
   Block* find_expandable_block(Request& request);
   bool map_block(Request& request, Block* to_map, int64_t size);
   Block* grow(Request& request, Block* candidate);
+  struct AddressRange {
+    uint64_t begin, end;
+  };
+  [[nodiscard]] AddressRange whole_pages(const Block& block) const;
   void unmap_block(Block* block);
   [[nodiscard]] int64_t page_bytes(const BlockPool& pool) const;
 #undef OOM_APART

@@ -197,10 +197,10 @@ TEST(MaxSplitSize, NonSplitRoundingMovesTheBound) {
   EXPECT_EQ(rig.get(42 * kMiB)->address, kFirst);
 }
 
-TEST(MaxSplitSize, NonSplitRoundingIs20MiBUpToTorch26) {
+TEST(MaxSplitSize, NonSplitRoundingIs20MiBUpToTorch24) {
   AllocatorSettings settings = split_at(40);
   settings.max_non_split_rounding_bytes = 30 * kMiB;
-  Rig rig({.settings = settings, .rules = rules_named("2.6")});
+  Rig rig({.settings = settings, .rules = rules_named("2.4")});
   rig.free(rig.get(70 * kMiB));
   EXPECT_EQ(rig.get(42 * kMiB)->address, kSecond);
 }

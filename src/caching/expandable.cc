@@ -91,15 +91,21 @@ bool CachingAllocator::map_block(Request& request, Block* to_map, int64_t size) 
   return true;
 }
 
+// Those inside a block; empty where begin is not below end.
+CachingAllocator::AddressRange CachingAllocator::whole_pages(const Block& block) const {
+  const Segment& segment = *block.segment;
+  const uint64_t page = static_cast<uint64_t>(page_bytes(*segment.pool));
+  const uint64_t offset = block.address - segment.address;
+  return {.begin = segment.address + (offset + page - 1) / page * page,
+          .end = segment.address + (offset + static_cast<uint64_t>(block.size)) / page * page};
+}
+
 // Gives the whole pages inside a free block back to the driver.
 void CachingAllocator::unmap_block(Block* block) {
   Segment* segment = block->segment;
   BlockPool& pool = *segment->pool;
   StreamBlocks& blocks = *segment->blocks;
-  const uint64_t page = static_cast<uint64_t>(page_bytes(pool));
-  const uint64_t offset = block->address - segment->address;
-  const uint64_t begin = segment->address + (offset + page - 1) / page * page;
-  const uint64_t end = segment->address + (offset + static_cast<uint64_t>(block->size)) / page * page;
+  const auto [begin, end] = whole_pages(*block);
   if (begin >= end) return;
   const int64_t unmapped_size = static_cast<int64_t>(end - begin);
 

@@ -182,6 +182,22 @@ void CachingAllocator::release_blocks(BlockPool& pool) {
   for (Block* block : to_unmap) unmap_block(block);
 }
 
+bool CachingAllocator::has_releasable_memory() const {
+  const auto is_releasable = [this](const Block& block) {
+    if (!block.segment->is_expandable) return !block.is_split();
+    const auto [begin, end] = whole_pages(block);
+    return begin < end;
+  };
+  for (const BlockPool* pool : {&large_, &small_}) {
+    for (const auto& entry : pool->streams) {
+      for (const Block* block = entry->free.first(); block != nullptr; block = entry->free.next(*block)) {
+        if (is_releasable(*block)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 void CachingAllocator::release_block(Block* block) {
   Segment* segment = block->segment;
   BlockPool& pool = *segment->pool;

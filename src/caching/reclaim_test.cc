@@ -178,15 +178,15 @@ TEST(Collection, SkipsExpandableSegments) {
   EXPECT_EQ(rig.stats().num_alloc_retries, 1);  // the full release did it, not collection
 }
 
-TEST(Collection, OfAnExpandableSegmentIsAnAssertionUpToTorch26) {
-  Rig rig(one_page_ranges("2.6"));
+TEST(Collection, OfAnExpandableSegmentIsAnAssertionUpToTorch24) {
+  Rig rig(one_page_ranges("2.4"));
   rig.free(rig.get(12 * kMiB));
   EXPECT_EQ(rig.refuse(14 * kMiB, 1), Refusal::impossible);
 }
 
 // The assertion ends the request although the limit would allow it.
 TEST(Collection, AssertionComesBeforeTheDriverIsAsked) {
-  RigOptions options = one_page_ranges("2.6");
+  RigOptions options = one_page_ranges("2.4");
   options.settings.garbage_collection_threshold = 0.25;
   options.limit = 40 * kMiB;
   Rig rig(options);
@@ -289,14 +289,14 @@ TEST(ReleaseAvailable, SkipsExpandableSegments) {
   EXPECT_EQ(rig.stats().segment.all().freed, 0);
 }
 
-TEST(ReleaseAvailable, OfAnExpandableSegmentIsAnAssertionUpToTorch26) {
-  Rig rig(oversize_pages("2.6"));
+TEST(ReleaseAvailable, OfAnExpandableSegmentIsAnAssertionUpToTorch24) {
+  Rig rig(oversize_pages("2.4"));
   rig.free(rig.get(60 * kMiB));
   EXPECT_EQ(rig.refuse(20 * kMiB), Refusal::impossible);
 }
 
-TEST(ReleaseAvailable, OfSeveralExpandableBlocksIsAnAssertionUpToTorch26) {
-  Rig rig(oversize_pages("2.6"));
+TEST(ReleaseAvailable, OfSeveralExpandableBlocksIsAnAssertionUpToTorch24) {
+  Rig rig(oversize_pages("2.4"));
   rig.free(rig.get(60 * kMiB));
   EXPECT_EQ(rig.refuse(65 * kMiB), Refusal::impossible);  // none is large enough; the walk meets the 60 MiB
 }

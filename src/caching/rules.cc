@@ -34,15 +34,24 @@ constexpr RuleSet torch_213() {
   return rules;
 }
 
-constexpr RuleSet torch_29() {
+constexpr RuleSet torch_210() {
   RuleSet rules = kTorch211;
+  rules.name = "torch-2.10";
+  rules.first_release = "2.10";
+  rules.last_release = "2.10";
+  rules.large_segment_option = false;
+  rules.use_on_oom = UseOnOom::last;
+  return rules;
+}
+
+constexpr RuleSet torch_29() {
+  RuleSet rules = torch_210();
   rules.name = "torch-2.9";
   rules.first_release = "2.9";
   rules.last_release = "2.9";
-  rules.large_segment_option = false;
+  rules.parser = SettingsParser::torch_2_0;
   rules.newest_scope_first = false;
   rules.expandable_per_request = false;
-  rules.use_on_oom = UseOnOom::last;
   rules.no_split_pools = false;
   rules.gc_needs_fraction_below_one = false;
   rules.private_expandable = PrivateExpandable::refuse_custom;
@@ -54,9 +63,6 @@ constexpr RuleSet torch_26() {
   rules.name = "torch-2.6";
   rules.first_release = "2.5";
   rules.last_release = "2.8";
-  rules.parser = SettingsParser::torch_2_0;
-  rules.non_split_rounding_option = false;
-  rules.reclaim_skips_expandable = false;
   return rules;
 }
 
@@ -67,6 +73,8 @@ constexpr RuleSet torch_24() {
   rules.last_release = "2.4";
   rules.private_expandable = PrivateExpandable::no;
   rules.suspended_release_asserts = true;
+  rules.non_split_rounding_option = false;
+  rules.reclaim_skips_expandable = false;
   rules.use_on_oom = UseOnOom::never;
   rules.unmap_lowers_pool_count = false;
   return rules;
@@ -81,12 +89,12 @@ constexpr RuleSet torch_21() {
   return rules;
 }
 
-constexpr std::array<RuleSet, 8> kAll = {kTorch211,  torch_213(), torch_212(), torch_212_custom(),
+constexpr std::array<RuleSet, 9> kAll = {kTorch211,  torch_213(), torch_212(), torch_212_custom(), torch_210(),
                                          torch_29(), torch_26(),  torch_24(),  torch_21()};
 
 }  // namespace
 
-const std::array<RuleSet, 8>& all_rule_sets() { return kAll; }
+const std::array<RuleSet, 9>& all_rule_sets() { return kAll; }
 
 const RuleSet& default_rule_set() { return kAll[0]; }
 

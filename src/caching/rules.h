@@ -1,6 +1,7 @@
 // RuleSet: what differs between PyTorch releases, as switches of the one engine.
 //
-// Source: c10/cuda/CUDACachingAllocator.cpp, torch 2.1 to 2.13. A snapshot does not say which release wrote it;
+// Source: c10/cuda/CUDACachingAllocator.cpp, torch 2.1 to 2.13, and what tools/oracle found the releases to do
+// (docs/fidelity.md). A snapshot does not say which release wrote it;
 // replay tries the rule sets and keeps the one that reproduces the recording (src/replay/verify.h).
 #pragma once
 
@@ -26,13 +27,14 @@ enum class UseOnOom { never, last, early };
 // Expandable segments in private pools. A pool with its own segment allocator never has them.
 enum class PrivateExpandable {
   no,             // to torch 2.4
-  refuse_custom,  // 2.5 to 2.9: yes, but asking the driver for such a pool is an error
+  refuse_custom,  // 2.7 to 2.9: yes, but asking the driver for such a pool is an error (2.6: its allocator is not
+                  // asked)
   yes,            // 2.10 on
 };
 
 struct RuleSet {
   std::string_view name;  // as `--rules` takes it
-  std::string_view first_release = "2.10";
+  std::string_view first_release = "2.11";
   std::string_view last_release = "2.11";
   bool large_segment_option = true;  // large_segment_size_mb exists
   SettingsParser parser = SettingsParser::unified;
@@ -53,7 +55,7 @@ struct RuleSet {
 };
 
 // All rule sets, newest measured first: the order in which replay tries them.
-const std::array<RuleSet, 8>& all_rule_sets();
+const std::array<RuleSet, 9>& all_rule_sets();
 const RuleSet& default_rule_set();  // torch-2.11, the one proved on recordings
 // By name ("torch-2.6", "2.6"); empty if unknown.
 std::optional<RuleSet> find_rule_set(std::string_view name);

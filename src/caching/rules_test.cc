@@ -33,9 +33,10 @@ TEST(RuleSets, TieBreakFollowsTheReleases) {
   EXPECT_EQ(find_rule_set("2.13")->tie_break, TieBreak::segment_counter);
 }
 
-TEST(RuleSets, NewParserCameWithTorch29) {
+TEST(RuleSets, NewParserCameWithTorch210) {
   EXPECT_EQ(find_rule_set("2.6")->parser, SettingsParser::torch_2_0);
-  EXPECT_EQ(find_rule_set("2.9")->parser, SettingsParser::unified);
+  EXPECT_EQ(find_rule_set("2.9")->parser, SettingsParser::torch_2_0);
+  EXPECT_EQ(find_rule_set("2.10")->parser, SettingsParser::unified);
 }
 
 TEST(RuleSets, PrivatePoolsBecameExpandableWithTorch26) {
@@ -51,15 +52,16 @@ TEST(RuleSets, ReleaseWhileSuspendedWasAnAssertionUpToTorch24) {
   EXPECT_FALSE(find_rule_set("2.6")->suspended_release_asserts);
 }
 
-TEST(RuleSets, UseOnOomMovedForwardWithTorch210) {
+TEST(RuleSets, UseOnOomMovedForwardWithTorch211) {
   EXPECT_EQ(find_rule_set("2.4")->use_on_oom, UseOnOom::never);
   EXPECT_EQ(find_rule_set("2.9")->use_on_oom, UseOnOom::last);
+  EXPECT_EQ(find_rule_set("2.10")->use_on_oom, UseOnOom::last);
   EXPECT_EQ(find_rule_set("2.11")->use_on_oom, UseOnOom::early);
 }
 
 TEST(RuleSets, NewestScopeComesFirstSinceTorch210) {
   EXPECT_FALSE(find_rule_set("2.9")->newest_scope_first);
-  EXPECT_TRUE(find_rule_set("2.11")->newest_scope_first);
+  EXPECT_TRUE(find_rule_set("2.10")->newest_scope_first);
 }
 
 TEST(RuleSets, OnlyACaptureSuspendsSinceTorch213) {
@@ -69,7 +71,22 @@ TEST(RuleSets, OnlyACaptureSuspendsSinceTorch213) {
 
 TEST(RuleSets, CollectionNeedsAFractionBelowOneSinceTorch210) {
   EXPECT_FALSE(find_rule_set("2.9")->gc_needs_fraction_below_one);
-  EXPECT_TRUE(find_rule_set("2.11")->gc_needs_fraction_below_one);
+  EXPECT_TRUE(find_rule_set("2.10")->gc_needs_fraction_below_one);
+}
+
+TEST(RuleSets, ReleaseAvailableSkipsExpandableBlocksAfterTorch24) {
+  EXPECT_FALSE(find_rule_set("2.4")->reclaim_skips_expandable);
+  EXPECT_TRUE(find_rule_set("2.6")->reclaim_skips_expandable);
+}
+
+TEST(RuleSets, LargeSegmentSizeCameWithTorch211) {
+  EXPECT_FALSE(find_rule_set("2.10")->large_segment_option);
+  EXPECT_TRUE(find_rule_set("2.11")->large_segment_option);
+}
+
+TEST(RuleSets, NonSplitRoundingCameAfterTorch24) {
+  EXPECT_FALSE(find_rule_set("2.4")->non_split_rounding_option);
+  EXPECT_TRUE(find_rule_set("2.6")->non_split_rounding_option);
 }
 
 }  // namespace

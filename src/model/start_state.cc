@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <bitset>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -398,22 +399,51 @@ class StartRebuilder {
     return lowest == lowest_map_.end() ? address : std::min(address, lowest->second);
   }
 
-  // Ranges are handed out upwards, one behind the other: the distance of two neighbours is the size of one.
+  // Ranges are handed out upwards, one behind the other: the distance of two neighbours is the size of one. Neighbours
+  // are there at the same time: a range that is wholly unmapped is given back, and the next may begin inside its place.
   void find_reserve() {
-    std::vector<uint64_t> bases;
-    for (const auto& [key, address] : lowest_map_) bases.push_back(address);
+    using Key = std::tuple<PoolId, StreamId, bool>;
+    struct Range {
+      uint64_t base;  // its lowest pages are mapped first
+      int64_t mapped;
+    };
+    std::map<Key, Range> ranges;
+    std::set<uint64_t> bases;
+    auto map_pages = [&](const Key& key, uint64_t address, int64_t size) {
+      auto [entry, made] = ranges.try_emplace(key, Range{address, 0});
+      entry->second.mapped += size;
+      if (made) note_base(bases, address);
+    };
     for (const auto& [address, run] : runs_) {
-      if (run.is_expandable) bases.push_back(range_base(address, run));
+      if (!run.is_expandable) continue;
+      const PoolId pool = trace_.pool.empty() ? PoolId{} : run.pool;  // as the events below name it
+      map_pages({pool, run.stream, run.is_small}, range_base(address, run), run.size);
     }
-    std::sort(bases.begin(), bases.end());
+    for (const uint32_t event : timeline_.driver_events) {
+      const int64_t size = trace_.size[event];
+      const Key key = {trace_.pool.empty() ? PoolId{} : trace_.pool[event], trace_.stream(event),
+                       size % options_.large_page_bytes != 0};
+      if (trace_.action[event] == Action::segment_map) map_pages(key, trace_.addr[event], size);
+      if (trace_.action[event] != Action::segment_unmap) continue;
+      const auto range = ranges.find(key);
+      if (range == ranges.end() || (range->second.mapped -= size) > 0) continue;
+      bases.erase(range->second.base);
+      ranges.erase(range);
+    }
+  }
+
+  void note_base(std::set<uint64_t>& bases, uint64_t base) {
     constexpr uint64_t kSmallestCard = uint64_t{1} << 30;
-    for (size_t i = 1; i < bases.size(); ++i) {
-      const uint64_t distance = bases[i] - bases[i - 1];
-      if (distance < kSmallestCard) continue;
-      const int64_t reserve = static_cast<int64_t>(distance);
-      timeline_.expandable_reserve_bytes =
-          timeline_.expandable_reserve_bytes == 0 ? reserve : std::min(timeline_.expandable_reserve_bytes, reserve);
-    }
+    const auto [entry, made] = bases.insert(base);
+    if (!made) return;
+    auto note_distance = [&](uint64_t distance) {
+      if (distance < kSmallestCard) return;
+      int64_t& reserve = timeline_.expandable_reserve_bytes;
+      const auto bytes = static_cast<int64_t>(distance);
+      reserve = reserve == 0 ? bytes : std::min(reserve, bytes);
+    };
+    if (entry != bases.begin()) note_distance(base - *std::prev(entry));
+    if (std::next(entry) != bases.end()) note_distance(*std::next(entry) - base);
   }
 
   std::vector<StartBlock> blocks_of(uint64_t address, const Run& run) {

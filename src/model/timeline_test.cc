@@ -149,6 +149,23 @@ TEST(StartState, RunsOfOneRangeHaveAHoleBetweenThem) {
   EXPECT_EQ(segment.blocks[1].size, 20 * kMiB);
 }
 
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+TEST(ExpandableReserve, IsTheDistanceOfTwoRangesThatAreThereTogether) {
+  const Snapshot snapshot =
+      SnapshotBuilder().segment_map(kA, 20 * kMiB).stream(1).segment_map(kA + 9 * kGiB, 20 * kMiB).build();
+  EXPECT_EQ(timeline_of(snapshot).expandable_reserve_bytes, static_cast<int64_t>(9 * kGiB));
+}
+
+TEST(ExpandableReserve, IsNotTheDistanceToARangeThatWasGivenBackBefore) {
+  const Snapshot snapshot = SnapshotBuilder()
+                                .segment_map(kA, 20 * kMiB)
+                                .segment_unmap(kA, 20 * kMiB)
+                                .segment_map(kA + 2 * kGiB, 20 * kMiB)
+                                .build();
+  EXPECT_EQ(timeline_of(snapshot).expandable_reserve_bytes, 0);
+}
+
 // --- ghosts
 // -------------------------------------------------------------------------------------------------------------
 

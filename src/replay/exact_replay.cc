@@ -118,6 +118,7 @@ void ExactReplay::adopt_start() {
   const bool has_prefix = prefix_begin_ != kNoEvent;
   if (has_prefix) {
     resolve_prefix_before_call(event, true);
+    note_own_segment_allocator(event, pool);
   } else {
     device_->open(event, event);
   }
@@ -149,6 +150,14 @@ void ExactReplay::adopt_start() {
   if (stats.requested_bytes.all().current > peak_requested_.bytes) {
     peak_requested_ = Peak{stats.requested_bytes.all().current, event};
   }
+}
+
+// Where expandable segments are on, only a pool with its own segment allocator obtains an ordinary segment.
+void ExactReplay::note_own_segment_allocator(uint32_t event, PoolId pool) {
+  if (!config_.settings.expandable_segments || pool.is_default()) return;
+  const auto begin = trace_.action.begin();
+  if (std::find(begin + prefix_begin_, begin + event, Action::segment_alloc) == begin + event) return;
+  allocator_->private_pool(pool).custom_allocator = true;
 }
 
 void ExactReplay::differ_at_alloc(uint32_t event, Block* block, uint32_t segment_event) {
@@ -491,7 +500,8 @@ void ExactReplay::blame(uint32_t event, uint64_t address) {
 }
 
 // An oom entry names no pool. If the allocation before it was in a private pool and nothing was released for it, the
-// request was that pool's: an OOM inside a pool scope does not release everything.
+// request was that pool's: an OOM inside a pool scope does not release everything. One outside does, so where something
+// could have been released and was not, the request was some private pool's.
 PoolId ExactReplay::pool_of_request(uint32_t event) const {
   if (!trace_.pool.empty()) return trace_.pool[event];
   if (trace_.action[event] != Action::oom) {
@@ -503,7 +513,11 @@ PoolId ExactReplay::pool_of_request(uint32_t event) const {
     likely = timeline_.pools[timeline_.allocations[timeline_.allocation_of[last_alloc_]].pool_index];
   // A pool in which the request would have been served is not the one.
   const int64_t requested = std::max<int64_t>(trace_.size[event], 1);
-  const auto refuses = [&](PoolId pool) { return allocator_->peek(requested, trace_.stream(event), pool) == nullptr; };
+  const bool nothing_released = !prefix_has_releases_ && allocator_->has_releasable_memory();
+  const auto refuses = [&](PoolId pool) {
+    if (pool.is_default() && nothing_released) return false;
+    return allocator_->peek(requested, trace_.stream(event), pool) == nullptr;
+  };
   if (refuses(likely)) return likely;
   const auto other = std::find_if(timeline_.pools.begin(), timeline_.pools.end(), refuses);
   return other == timeline_.pools.end() ? likely : *other;

@@ -333,6 +333,26 @@ TEST(OomEntry, BehindAPrivatePoolsAllocIsThatPools) {
   EXPECT_EQ(v->replay->allocator().stats().num_alloc_retries, 0);
 }
 
+TEST(OomEntry, WithoutTheReleaseThatItCouldHaveMadeIsAPrivatePools) {
+  SnapshotBuilder b;
+  b.segment_alloc(kB, 20 * kMiB).alloc(kB, 20 * kMiB);
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 20 * kMiB).free(kA, 20 * kMiB).oom(30 * kMiB);
+  b.segment(kA, {{.size = 20 * kMiB}}).segment(kB, {live_block(20 * kMiB)}, {.pool = kUserPool});
+  const Snapshot snapshot = b.build();
+  const std::unique_ptr<Verification> v = replay_of(snapshot, 60 * kMiB);
+  EXPECT_TRUE(v->exact());  // although the allocation before it was in the default pool
+  EXPECT_EQ(v->replay->allocator().stats().num_alloc_retries, 0);
+}
+
+TEST(OwnSegmentAllocator, ShowsWhereAPoolObtainsSegmentsAlthoughExpandableOnesAreOn) {
+  SnapshotBuilder b;
+  b.conf("expandable_segments:True").pools_recorded(kUserPool);
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 4 * kMiB).alloc(kA + 4 * kMiB, 4 * kMiB);
+  b.segment(kA, {live_block(4 * kMiB), live_block(4 * kMiB), {.size = 12 * kMiB}}, {.pool = kUserPool});
+  const Snapshot snapshot = b.build();
+  EXPECT_TRUE(replay_of(snapshot)->exact());
+}
+
 // --- forced addresses
 // ----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 // read exactly as PyTorch reads it, and written back.
 //
 // Sources: c10/core/AllocatorConfig.{h,cpp} (parseArgs and ConfigTokenizer) and c10/cuda/CUDAAllocatorConfig.{h,cpp}
-// of torch 2.9 to 2.13; CUDAAllocatorConfig.cpp (lexArgs, consumeToken, parseArgs) of torch 2.0 to 2.8.
+// of torch 2.10 to 2.13; CUDAAllocatorConfig.cpp (lexArgs, consumeToken, parseArgs) of torch 2.0 to 2.9.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ constexpr int64_t kDefaultLargeSegmentBytes = 20971520;
 struct AllocatorSettings {
   int64_t max_split_size_bytes = kUnlimitedBytes;
   int64_t max_non_split_rounding_bytes = kDefaultLargeSegmentBytes;  // follows large_segment_size unless set
-  int64_t large_segment_size_bytes = kDefaultLargeSegmentBytes;      // 2.10 on; also the large expandable page
+  int64_t large_segment_size_bytes = kDefaultLargeSegmentBytes;      // 2.11 on; also the large expandable page
   double garbage_collection_threshold = 0;                           // 0 = off
   // Entry k serves requests in [2^k, 2^(k+1)) MiB; entry 0 also all below, entry 15 also all above. 0 = off.
   std::array<int64_t, 16> roundup_power2_divisions{};
@@ -44,8 +44,8 @@ struct AllocatorSettings {
 
 // The two parsers that PyTorch has had since 2.0. They differ in errors, minima, separators and where `>` fills from.
 enum class SettingsParser {
-  torch_2_0,  // CUDAAllocatorConfig alone: torch 2.0 to 2.8
-  unified,    // AcceleratorAllocatorConfig, then CUDAAllocatorConfig: torch 2.9 on
+  torch_2_0,  // CUDAAllocatorConfig alone: torch 2.0 to 2.9
+  unified,    // AcceleratorAllocatorConfig, then CUDAAllocatorConfig: torch 2.10 on
 };
 
 struct ParsedSettings {

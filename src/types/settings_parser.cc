@@ -1,8 +1,8 @@
 // parse_allocator_settings: PyTorch's two settings parsers, message for message.
 //
 // The string is cut into tokens at `,` `:` `[` `]`, which are tokens themselves, and read with an index that each key
-// moves past its value. Torch 2.9 on reads it twice (common keys, then CUDA's; each skips the other's) and looks at
-// separators without enforcing them; 2.0 to 2.8 read it once and enforce them. We keep these walks as they are, since
+// moves past its value. Torch 2.10 on reads it twice (common keys, then CUDA's; each skips the other's) and looks at
+// separators without enforcing them; 2.0 to 2.9 read it once and enforce them. We keep these walks as they are, since
 // what a slip does ("max_split_size_mb:64;expandable_segments:True") follows from the walk and from nothing else.
 #include <algorithm>
 #include <bit>
@@ -55,7 +55,7 @@ struct Key {
   std::string_view name;
   KeyId id;
   bool is_common;     // unified: read by AcceleratorAllocatorConfig; else by CUDAAllocatorConfig
-  bool in_torch_2_0;  // known to some release of 2.0 to 2.8
+  bool in_torch_2_0;  // known to some release of 2.0 to 2.9
 };
 
 constexpr std::array<Key, 22> kKeys = {{
@@ -75,7 +75,7 @@ constexpr std::array<Key, 22> kKeys = {{
     {"pinned_use_hip_host_register", KeyId::pinned_use_cuda_host_register, false, true},
     {"pinned_num_register_threads", KeyId::pinned_num_register_threads, false, true},
     {"pinned_reserve_segment_size_mb", KeyId::pinned_reserve_segment_size_mb, false, false},
-    {"graph_capture_record_stream_reuse", KeyId::graph_capture_record_stream_reuse, false, false},
+    {"graph_capture_record_stream_reuse", KeyId::graph_capture_record_stream_reuse, false, true},
     {"per_process_memory_fraction", KeyId::per_process_memory_fraction, false, false},
     {"pinned_free_catch_all", KeyId::pinned_free_catch_all, false, false},
     {"throw_on_cudamalloc_oom", KeyId::throw_on_cudamalloc_oom, false, false},

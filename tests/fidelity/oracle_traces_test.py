@@ -18,28 +18,33 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "data" / "oracle"
 NOT_IN_A_TRACE = 1
 
 
-def problem_of(program, described):
-    """What differs; "" if nothing does."""
-    made = json.loads(described.read_text())
+def verify(program, described, made, device):
+    """The answer of `oomscope verify`, or what it said instead."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as stats:
-        json.dump(made["stats"], stats)
+        json.dump(made["stats"][device], stats)
         stats.flush()
         command = [program, "verify", str(described.with_suffix(".pickle.zst")), "--rules", made["rules"], "--conf",
-                   made["conf"], "--stats", stats.name, "--json"]
+                   made["conf"], "--stats", stats.name, "--device", str(device), "--json"]
         if made["cap_bytes"]:
             command += ["--cap", str(made["cap_bytes"])]
         done = subprocess.run(command, capture_output=True, text=True)
-    if not done.stdout:
-        return done.stderr.strip()
-    result = json.loads(done.stdout)
-    if result["alloc_total"] == 0 or result["stats_total"] == 0:
-        return "nothing was compared"
-    if result["first_difference"]:
-        return str(result["first_difference"])
-    if not result["final_state_equal"]:
-        return "the final state differs"
-    if result["stats_total"] - result["stats_equal"] > NOT_IN_A_TRACE:
-        return f"{result['stats_total'] - result['stats_equal']} statistics differ"
+    result = json.loads(done.stdout or "{}")
+    return result if "first_difference" in result else {"first_difference": done.stdout + done.stderr}
+
+
+def problem_of(program, described):
+    """What differs; "" if nothing does."""
+    made = json.loads(described.read_text())
+    for device in range(len(made["stats"])):
+        result = verify(program, described, made, device)
+        if result["first_difference"]:
+            return str(result["first_difference"])
+        if result["alloc_total"] == 0 or result["stats_total"] == 0:
+            return "nothing was compared"
+        if not result["final_state_equal"]:
+            return "the final state differs"
+        if result["stats_total"] - result["stats_equal"] > NOT_IN_A_TRACE:
+            return f"{result['stats_total'] - result['stats_equal']} statistics differ"
     return ""
 
 

@@ -30,14 +30,15 @@ constexpr int kNotSupported = 801;
 
 constexpr uint64_t kPage = uint64_t{2} << 20;
 constexpr uint64_t kSpaceBegin = 0x700000000000;
-constexpr uint64_t kSpaceEnd = 0x7f0000000000;
+constexpr uint64_t kSpaceOfCard = uint64_t{1} << 41;  // each card has its own part of the address space
+constexpr int kMostDevices = 4;
 
 constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // Where the next range goes. `fed`: at the addresses that the driving program gave, in order.
 enum class Placement { lowest, highest, rising, random, fed };
 
-enum class CallKind : uint32_t { allocate = 1, refuse = 2, release = 3, map = 4, unmap = 5, refuse_map = 6 };
+enum class CallKind : uint32_t { allocate = 1, refuse, release, map, unmap, refuse_map, reserve };
 
 struct Call {
   uint32_t kind;
@@ -53,25 +54,28 @@ struct Event {
 
 class Card {
  public:
+  explicit Card(uint32_t device)
+      : device_(device), space_begin_(kSpaceBegin + device * kSpaceOfCard), next_(space_begin_) {}
+
   uint64_t allocate(uint64_t size) {
     const std::lock_guard<std::mutex> guard(lock_);
     size = round_up(size, kPage);
-    if (used_ + size > capacity_) {
-      calls_.push_back({static_cast<uint32_t>(CallKind::refuse), 0, 0, size});
+    if (used_ + size > capacity_ - occupied_) {
+      note(CallKind::refuse, 0, size);
       return 0;
     }
     const uint64_t address = place(size);
     used_ += size;
     segments_[address] = size;
-    calls_.push_back({static_cast<uint32_t>(CallKind::allocate), 0, address, size});
+    note(CallKind::allocate, address, size);
     return address;
   }
 
   bool release(uint64_t address) {
     const std::lock_guard<std::mutex> guard(lock_);
     const auto found = segments_.find(address);
-    if (found == segments_.end()) return false;
-    calls_.push_back({static_cast<uint32_t>(CallKind::release), 0, address, found->second});
+    if (found == segments_.end() || keeps_) return false;
+    note(CallKind::release, address, found->second);
     used_ -= found->second;
     ranges_.erase(address);
     segments_.erase(found);
@@ -80,7 +84,10 @@ class Card {
 
   uint64_t reserve(uint64_t size) {
     const std::lock_guard<std::mutex> guard(lock_);
-    return place(round_up(size, kPage));
+    size = round_up(size, kPage);
+    const uint64_t address = place(size);
+    note(CallKind::reserve, address, size);
+    return address;
   }
   void release_range(uint64_t address) {
     const std::lock_guard<std::mutex> guard(lock_);
@@ -90,12 +97,12 @@ class Card {
   // Physical memory: counted when it is made, as the driver does.
   uint64_t create(uint64_t size) {
     const std::lock_guard<std::mutex> guard(lock_);
-    if (used_ + size > capacity_) {
-      calls_.push_back({static_cast<uint32_t>(CallKind::refuse_map), 0, 0, size});
+    if (used_ + size > capacity_ - occupied_) {
+      note(CallKind::refuse_map, 0, size);
       return 0;
     }
     used_ += size;
-    handles_[++last_handle_] = size;
+    handles_[last_handle_ += kMostDevices] = size;
     return last_handle_;
   }
   void destroy(uint64_t handle) {
@@ -107,17 +114,21 @@ class Card {
   }
   void map(uint64_t address, uint64_t size) {
     const std::lock_guard<std::mutex> guard(lock_);
-    calls_.push_back({static_cast<uint32_t>(CallKind::map), 0, address, size});
+    note(CallKind::map, address, size);
   }
   void unmap(uint64_t address, uint64_t size) {
     const std::lock_guard<std::mutex> guard(lock_);
-    calls_.push_back({static_cast<uint32_t>(CallKind::unmap), 0, address, size});
+    note(CallKind::unmap, address, size);
   }
 
   [[nodiscard]] uint64_t capacity() const { return capacity_; }
-  [[nodiscard]] uint64_t free_bytes() const { return capacity_ - used_; }
+  [[nodiscard]] uint64_t free_bytes() const { return capacity_ - occupied_ - used_; }
 
   void set_capacity(uint64_t bytes) { capacity_ = bytes; }
+  // What other processes hold.
+  void set_occupied(uint64_t bytes) { occupied_ = bytes; }
+  // From now on segments cannot be given back: an error.
+  void keep_segments(bool keeps) { keeps_ = keeps; }
   void set_placement(Placement placement, uint64_t seed) {
     placement_ = placement;
     random_.seed(seed);
@@ -135,7 +146,7 @@ class Card {
   }
 
   uint64_t lowest(uint64_t size) const {
-    uint64_t at = kSpaceBegin;
+    uint64_t at = space_begin_;
     for (const auto& [begin, length] : ranges_) {
       if (begin >= at + size) break;
       at = std::max(at, begin + length);
@@ -143,7 +154,7 @@ class Card {
     return at;
   }
   uint64_t highest(uint64_t size) const {
-    uint64_t end = kSpaceEnd;
+    uint64_t end = space_begin_ + kSpaceOfCard;
     for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range) {
       if (range->first + range->second + size <= end) break;
       end = std::min(end, range->first);
@@ -154,7 +165,7 @@ class Card {
     constexpr uint64_t kWindow = uint64_t{1} << 38;  // near each other, so that segments touch now and then
     constexpr int kTries = 100;
     for (int i = 0; i < kTries; ++i) {
-      const uint64_t at = kSpaceBegin + random_() % (kWindow / kPage) * kPage;
+      const uint64_t at = space_begin_ + random_() % (kWindow / kPage) * kPage;
       if (is_free(at, size)) return at;
     }
     return lowest(size);
@@ -179,14 +190,22 @@ class Card {
     return at;
   }
 
+  void note(CallKind kind, uint64_t address, uint64_t size) {
+    calls_.push_back({static_cast<uint32_t>(kind), device_, address, size});
+  }
+
   std::mutex lock_;
+  uint32_t device_;
+  uint64_t space_begin_;
   uint64_t capacity_ = uint64_t{80} << 30;
+  uint64_t occupied_ = 0;
   uint64_t used_ = 0;
+  bool keeps_ = false;
   Placement placement_ = Placement::lowest;
   std::mt19937_64 random_{1};
   std::deque<uint64_t> fed_;
-  uint64_t next_ = kSpaceBegin;
-  uint64_t last_handle_ = 0;
+  uint64_t next_;
+  uint64_t last_handle_ = device_;         // handles say whose they are
   std::map<uint64_t, uint64_t> ranges_;    // address space: segments and reserved ranges
   std::map<uint64_t, uint64_t> segments_;  // cudaMalloc
   std::map<uint64_t, uint64_t> handles_;   // cuMemCreate
@@ -232,7 +251,7 @@ class Events {
   std::deque<Event*> order_;  // recorded and not yet complete, oldest first
 };
 
-Card card;
+Card cards[kMostDevices] = {Card(0), Card(1), Card(2), Card(3)};
 Events events;
 int devices = 1;
 thread_local int last_error = kSuccess;
@@ -240,6 +259,21 @@ thread_local int current_device = 0;
 uint64_t last_stream = 0x5000;
 std::mutex capture_lock;
 std::map<uint64_t, uint64_t> capturing;  // stream -> id of the capture
+
+Card& current_card() { return cards[current_device]; }
+
+bool release_anywhere(uint64_t address) {
+  for (Card& card : cards) {
+    if (card.release(address)) return true;
+  }
+  return false;
+}
+
+// Mapping names no device: a page lies where its range was reserved.
+Card& card_of(uint64_t address) {
+  const uint64_t index = address < kSpaceBegin ? 0 : (address - kSpaceBegin) / kSpaceOfCard;
+  return devices > 1 && index < kMostDevices ? cards[index] : cards[0];
+}
 
 int fail(int error) {
   last_error = error;
@@ -288,20 +322,20 @@ int cudaRuntimeGetVersion(int* version) {
 
 // cudaDeviceProp of CUDA 11 to 13: the fields that decide anything here, at their offsets (the runtime's public
 // structure). The rest is zero.
-int cudaGetDeviceProperties(void* out, int) {
+int cudaGetDeviceProperties(void* out, int device) {
   constexpr size_t kPropertyBytes = 728;  // the smallest of the structures of those releases
   char* properties = static_cast<char*>(out);
   std::memset(properties, 0, kPropertyBytes);
   std::strcpy(properties, "Oracle");
   const auto put = [properties](size_t offset, auto value) { std::memcpy(properties + offset, &value, sizeof value); };
-  put(288, card.capacity());  // totalGlobalMem
-  put(296, size_t{49152});    // sharedMemPerBlock
-  put(304, 65536);            // regsPerBlock
-  put(308, 32);               // warpSize
-  put(320, 1024);             // maxThreadsPerBlock
-  put(360, 9);                // major
-  put(364, 0);                // minor
-  put(388, 132);              // multiProcessorCount
+  put(288, cards[device].capacity());  // totalGlobalMem
+  put(296, size_t{49152});             // sharedMemPerBlock
+  put(304, 65536);                     // regsPerBlock
+  put(308, 32);                        // warpSize
+  put(320, 1024);                      // maxThreadsPerBlock
+  put(360, 9);                         // major
+  put(364, 0);                         // minor
+  put(388, 132);                       // multiProcessorCount
   return kSuccess;
 }
 int cudaGetDeviceProperties_v2(void* out, int device) { return cudaGetDeviceProperties(out, device); }
@@ -343,18 +377,18 @@ const char* cudaGetErrorName(int error) {
 // --- the runtime: memory -------------------------------------------------------------------------------------------
 
 int cudaMalloc(void** out, size_t size) {
-  const uint64_t address = card.allocate(size);
+  const uint64_t address = current_card().allocate(size);
   if (address == 0) return fail(kOutOfMemory);
   *out = reinterpret_cast<void*>(address);
   return kSuccess;
 }
 int cudaFree(void* address) {
   if (address == nullptr) return kSuccess;
-  return card.release(reinterpret_cast<uint64_t>(address)) ? kSuccess : fail(kInvalidValue);
+  return release_anywhere(reinterpret_cast<uint64_t>(address)) ? kSuccess : fail(kInvalidValue);
 }
 int cudaMemGetInfo(size_t* free_bytes, size_t* total) {
-  *free_bytes = card.free_bytes();
-  *total = card.capacity();
+  *free_bytes = current_card().free_bytes();
+  *total = current_card().capacity();
   return kSuccess;
 }
 int cudaPointerGetAttributes(void* out, const void* address) {
@@ -457,7 +491,7 @@ int cuGetErrorString(int, const char** text) {
   return kSuccess;
 }
 int cuCtxGetCurrent(void** context) {
-  *context = &card;
+  *context = &current_card();
   return kSuccess;
 }
 int cuCtxSetCurrent(void*) { return kSuccess; }
@@ -479,27 +513,27 @@ int cuMemGetAllocationGranularity(size_t* granularity, const void*, int) {
   return kSuccess;
 }
 int cuMemAddressReserve(uint64_t* out, size_t size, size_t, uint64_t, unsigned long long) {
-  *out = card.reserve(size);
+  *out = current_card().reserve(size);
   return kSuccess;
 }
 int cuMemAddressFree(uint64_t address, size_t) {
-  card.release_range(address);
+  card_of(address).release_range(address);
   return kSuccess;
 }
 int cuMemCreate(uint64_t* handle, size_t size, const void*, unsigned long long) {
-  *handle = card.create(size);
+  *handle = current_card().create(size);
   return *handle == 0 ? kOutOfMemory : kSuccess;
 }
 int cuMemRelease(uint64_t handle) {
-  card.destroy(handle);
+  cards[handle % kMostDevices].destroy(handle);
   return kSuccess;
 }
 int cuMemMap(uint64_t address, size_t size, size_t, uint64_t, unsigned long long) {
-  card.map(address, size);
+  card_of(address).map(address, size);
   return kSuccess;
 }
 int cuMemUnmap(uint64_t address, size_t size) {
-  card.unmap(address, size);
+  card_of(address).unmap(address, size);
   return kSuccess;
 }
 int cuMemSetAccess(uint64_t, size_t, const void*, size_t) { return kSuccess; }
@@ -543,10 +577,17 @@ int cudaGetDriverEntryPointByVersion(const char* name, void** out, unsigned, uns
 
 // --- the driving program's side --------------------------------------------------------------------------------------
 
-void oracle_set_capacity(uint64_t bytes) { card.set_capacity(bytes); }
+// Of all cards.
+void oracle_set_capacity(uint64_t bytes) {
+  for (Card& card : cards) card.set_capacity(bytes);
+}
+void oracle_set_occupied(uint64_t bytes) { cards[0].set_occupied(bytes); }
 void oracle_set_devices(int count) { devices = count; }
-void oracle_set_placement(int placement, uint64_t seed) { card.set_placement(static_cast<Placement>(placement), seed); }
-void oracle_feed(const uint64_t* addresses, size_t count) { card.feed(addresses, count); }
+void oracle_set_placement(int placement, uint64_t seed) {
+  for (Card& card : cards) card.set_placement(static_cast<Placement>(placement), seed);
+}
+void oracle_feed(const uint64_t* addresses, size_t count) { cards[0].feed(addresses, count); }
+void oracle_keep_segments(int keeps) { cards[0].keep_segments(keeps != 0); }
 // From now on recorded events stay pending until they are completed or waited for.
 void oracle_hold_events(int held) { events.hold(held != 0); }
 void oracle_complete_events(size_t count) { events.complete(count); }
@@ -558,8 +599,16 @@ void oracle_set_capturing(uint64_t stream, uint64_t id) {
     capturing[stream] = id;
   }
 }
-size_t oracle_call_count() { return card.calls().size(); }
-const Call* oracle_calls() { return card.calls().data(); }
+size_t oracle_call_count(int device) { return cards[device].calls().size(); }
+const Call* oracle_calls(int device) { return cards[device].calls().data(); }
+
+// The segment allocator of a pool with its own (torch.cuda.memory.CUDAPluggableAllocator).
+void* oracle_pool_allocate(size_t size, int device, uint64_t) {
+  return reinterpret_cast<void*>(cards[device].allocate(size));
+}
+void oracle_pool_release(void* address, size_t, int device, uint64_t) {
+  cards[device].release(reinterpret_cast<uint64_t>(address));
+}
 
 // Called by the stand-ins that build.py writes for everything else.
 int oracle_called(const char* name) {

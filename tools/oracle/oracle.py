@@ -2,21 +2,26 @@
 """Compares the engine with PyTorch's own allocator, release by release, on random streams of requests.
 
     tools/oracle/oracle.py --program build/release/bin/oomscope --folder FOLDER [--release 2.11.0 ...]
-                           [--operations N] [--only NAME] [--seed N] [--keep] [--json FILE] [--fixtures FOLDER]
+                           [--operations N] [--random N] [--only NAME] [--seed N] [--keep] [--again] [--json FILE]
+                           [--fixtures FOLDER]
 
 FOLDER keeps what is downloaded and built: for each release the unpacked wheel (torch-VERSION, fetched with pip), the
-libraries that build.py makes (lib-VERSION) and the recordings (runs/). Each case of CASES is driven through torch by
-drive.py under fake_cuda.cc, then replayed by `oomscope verify --rules` of that release: every address, driver call,
-final block and statistic is compared, and the calls that the allocator made of the driver with those that its trace
-tells of. Prints one row a release and case; exit code 1 if anything differs. --fixtures writes the recordings that
-tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, with what they were made with.
+libraries that build.py makes (lib-VERSION) and the recordings (runs/). Each case of CASES, and --random N more whose
+settings, limit, capacity and use are drawn, is driven through torch by drive.py under fake_cuda.cc, then replayed by
+`oomscope verify --rules` of that release: every address, driver call, final block and statistic is compared, and the
+calls that the allocator made of the driver with those that its trace tells of. Prints one row a release and case, and
+at the end one a release; exit code 1 if anything differs. --again compares what an earlier run kept, after the engine
+has changed. --fixtures writes the recordings that tests/fidelity/oracle_traces_test.py reads: a few short ones of each
+release, with what they were made with.
 """
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import pathlib
 import pickle
+import random
 import subprocess
 import sys
 import zipfile
@@ -41,9 +46,20 @@ class Case:
     placement: str = "random"
     capacity: int = 80 * GIB
     fraction: float = 0
+    devices: int = 1
     since: tuple = (2, 1)
 
+    @property
+    def has_whole_history(self):
+        return "late" not in self.use
 
+    @property
+    def cap(self):
+        """The limit in bytes, None without one."""
+        return int(self.fraction * self.capacity) if self.fraction else None
+
+
+MEM_POOL = (2, 6)  # torch.cuda.use_mem_pool
 SMALL = 3 * GIB  # about half more than what is live: refusals, retries, releases
 CASES = (
     Case("default, segments upwards", placement="lowest"),
@@ -75,16 +91,66 @@ CASES = (
     Case("expandable, private pools", conf="expandable_segments:True", use="pools"),
     Case("expandable, card full", conf="expandable_segments:True", use="streams", capacity=SMALL),
     Case("expandable, limit", conf="expandable_segments:True", fraction=SMALL / (80 * GIB)),
-    Case("non-split rounding", conf="max_split_size_mb:32,max_non_split_rounding_mb:64", since=(2, 9)),
-    Case("large segments", conf="large_segment_size_mb:64", since=(2, 10)),
-    Case("large segments, expandable", conf="expandable_segments:True,large_segment_size_mb:40", since=(2, 10)),
+    Case("non-split rounding", conf="max_split_size_mb:32,max_non_split_rounding_mb:64", since=(2, 6)),
+    Case("large segments", conf="large_segment_size_mb:64", since=(2, 11)),
+    Case("large segments, expandable", conf="expandable_segments:True,large_segment_size_mb:40", since=(2, 11)),
+    Case("roundup list, end", conf="roundup_power2_divisions:[2:1,4:2,16:4,>:8]"),
+    Case("expandable, ranges upwards", conf="expandable_segments:True", use="streams", placement="lowest",
+         capacity=SMALL),
+    Case("nested pools", use="nested,streams", since=MEM_POOL),
+    Case("renewed pools", use="renewed,streams"),
+    Case("custom pools", use="custom,streams", since=MEM_POOL),
+    Case("custom pools, expandable", conf="expandable_segments:True", use="custom", since=(2, 10)),
+    Case("capture", use="capture,streams,empty_cache"),
+    Case("capture, expandable", conf="expandable_segments:True", use="capture,streams"),
+    Case("two devices", use="streams,empty_cache", devices=2),
+    Case("two devices, expandable, card full", conf="expandable_segments:True", devices=2, placement="lowest",
+         capacity=SMALL),
+    Case("history from mid-life", use="late,streams"),
+    Case("history from mid-life, limit", use="late,streams,empty_cache", fraction=SMALL / (80 * GIB)),
+    Case("history from mid-life, expandable", conf="expandable_segments:True", use="late,streams"),
 )
 
 FIXTURES = {"pools": "private pools, streams, empty_cache", "full": "card full, streams",
             "pools-full": "card full, private pools",
             "split": "max_split_size, limit, streams", "collection": "collection, streams",
-            "expandable": "expandable, card full", "roundup": "roundup to 1"}
+            "expandable": "expandable, card full", "roundup": "roundup to 1", "renewed": "renewed pools",
+            "capture": "capture, expandable", "custom": "custom pools, expandable", "devices": "two devices"}
 FIXTURE_OPERATIONS = 400
+
+
+def random_case(release, seed, number):
+    """Settings, limit, capacity and use drawn from what the release has and what does not end it: docs/fidelity.md."""
+    rng = random.Random(f"{seed} {number}")
+    conf, version = [], version_of(release)
+    large = 20
+    if version >= (2, 11) and rng.random() < 0.2:
+        large = rng.choice((12, 24, 32, 40, 64))
+        conf.append(f"large_segment_size_mb:{large}")
+    expandable = rng.random() < 0.35
+    if expandable:
+        conf.append("expandable_segments:True")
+    reclaims = not expandable or version >= (2, 6)
+    fraction = rng.uniform(2, 5) * GIB / (80 * GIB) if rng.random() < 0.4 else 0
+    if reclaims and rng.random() < 0.35:
+        sizes = [size for size in (21, 32, 48, 100, 128, 200, 512) if size > large]
+        conf.append(f"max_split_size_mb:{rng.choice(sizes)}")
+    if reclaims and fraction and rng.random() < 0.5:
+        conf.append(f"garbage_collection_threshold:{rng.uniform(0.3, 0.95):.2f}")
+    if rng.random() < 0.3:
+        divisions = lambda: rng.choice((1, 2, 4, 8, 16))  # noqa: E731
+        several = f"[{rng.choice((1, 2, 4))}:{divisions()},{rng.choice((8, 16, 32))}:{divisions()},>:{divisions()}]"
+        conf.append(f"roundup_power2_divisions:{rng.choice((str(divisions()), several))}")
+    if version >= (2, 6) and rng.random() < 0.2:
+        conf.append(f"max_non_split_rounding_mb:{rng.choice([size for size in (21, 32, 64, 100) if size > large])}")
+    use = {what for what in ("streams", "empty_cache") if rng.random() < 0.5}
+    full = rng.random() < 0.3
+    if rng.random() < 0.3 and not full and not fraction:  # else pools soon hold it all, and nothing but refusals follows
+        use.add("pools")
+    return Case(f"random {number}: {','.join(conf) or 'default'}", conf=",".join(conf), use=",".join(sorted(use)),
+                placement=rng.choice(("lowest", "highest", "rising", "random")),
+                capacity=int(rng.uniform(2.5, 6) * GIB) if full and not fraction else 80 * GIB, fraction=fraction,
+                devices=rng.choice((1, 1, 1, 2)) if not use & {"pools"} else 1)
 
 
 def version_of(release):
@@ -120,37 +186,57 @@ class Release:
         self.name, self.folder = release, folder
         self.torch = fetch(release, folder)
         self.libraries = folder / f"lib-{release}"
-        if not (self.libraries / "libcuda.so.1").exists():
+        built = self.libraries / "libcuda.so.1"
+        if not built.exists() or built.stat().st_mtime < (HERE / "fake_cuda.cc").stat().st_mtime:
             build.build(self.torch / "torch", self.libraries)
 
-    def drive(self, case, out, seed, operations):
-        environment = dict(os.environ, PYTORCH_CUDA_ALLOC_CONF=case.conf, LD_LIBRARY_PATH=str(self.libraries),
+    @functools.cached_property
+    def server(self):
+        """A process of serve.py under this release's torch."""
+        environment = dict(os.environ, LD_LIBRARY_PATH=str(self.libraries),
                            PYTHONPATH=f"{self.torch}:{python_packages(self.folder)}")
-        if not case.conf:
-            del environment["PYTORCH_CUDA_ALLOC_CONF"]
-        command = [sys.executable, str(HERE / "drive.py"), str(out), "--seed", str(seed), "--operations",
-                   str(operations), "--capacity", str(case.capacity), "--placement", case.placement, "--use", case.use]
-        if case.fraction:
-            command += ["--fraction", repr(case.fraction)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True)
+        environment.pop("PYTORCH_CUDA_ALLOC_CONF", None)
+        return subprocess.Popen([sys.executable, str(HERE / "serve.py")], env=environment, stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def run(self, script, conf, *arguments):
+        """A program of this folder under this release's torch: its exit code, and what it wrote."""
+        print(json.dumps({"script": script, "conf": conf, "arguments": arguments}), file=self.server.stdin, flush=True)
+        answered = json.loads(self.server.stdout.readline())
+        return subprocess.CompletedProcess(script, answered["code"], answered["stdout"], answered["stderr"])
+
+    def drive(self, case, out, seed, operations):
+        arguments = [str(out), "--seed", str(seed), "--operations", str(operations), *arguments_of(case)]
+        return self.run("drive.py", case.conf, *arguments)
+
+
+def arguments_of(case):
+    """Those of drive.py that a case decides."""
+    arguments = ["--capacity", str(case.capacity), "--placement", case.placement, "--use", case.use]
+    if case.fraction:
+        arguments += ["--fraction", repr(case.fraction)]
+    if case.devices > 1:
+        arguments += ["--devices", str(case.devices)]
+    return arguments
 
 
 def rules_of(release, program):
     """The rule set whose releases include this one, as `verify` names it."""
-    listed = subprocess.run([program, "verify", "x", "--rules", "?", "--lang", "en"], capture_output=True, text=True).stderr
+    command = [program, "verify", "x", "--rules", "?", "--lang", "en"]
+    listed = subprocess.run(command, capture_output=True, text=True).stderr
     names = [name.strip(" .\n") for name in listed.split("They are:")[-1].replace("\n", " ").split(",")]
     versions = {tuple(int(p) for p in name.split("-")[1].split(".")): name for name in names if name.count("-") == 1}
     known = [version for version in sorted(versions) if version <= version_of(release)]
     return versions[known[-1] if known else min(versions)]
 
 
-def driver_differences(recording, calls):
+def driver_differences(trace, calls):
     """Driver calls that the trace does not tell of in order, or the other way round."""
     kinds = {"segment_alloc": "allocate", "segment_free": "release", "segment_map": "map", "segment_unmap": "unmap"}
-    traced = [(kinds[event["action"]], event["addr"], event["size"]) for event in recording["device_traces"][0]
-              if event["action"] in kinds]
-    made = [tuple(call) for call in calls if call[0] in kinds.values()]
-    return sum(a != b for a, b in zip(merged(traced), merged(made))) + abs(len(merged(traced)) - len(merged(made)))
+    traced = merged((kinds[event["action"]], event["addr"], event["size"]) for event in trace
+                    if event["action"] in kinds)
+    made = merged(call for call in calls if call[0] in kinds.values())
+    return sum(a != b for a, b in zip(traced, made)) + abs(len(traced) - len(made))
 
 
 def merged(calls):
@@ -164,45 +250,61 @@ def merged(calls):
     return result
 
 
-def cap_of(case):
-    """The limit in bytes, None without one."""
-    return int(case.fraction * case.capacity) if case.fraction else None
+def beside(out, device, name):
+    return out.with_suffix(f".{device}.{name}.json")
 
 
-def verify(program, rules, case, out):
-    stats = out.with_suffix(".stats.json")
-    command = [program, "verify", str(out), "--rules", rules, "--conf", case.conf, "--stats", str(stats), "--json"]
+def verify(program, rules, case, out, device):
+    command = [program, "verify", str(out), "--rules", rules, "--conf", case.conf, "--device", str(device), "--json"]
+    if case.has_whole_history:
+        command += ["--stats", str(beside(out, device, "stats"))]
     if case.fraction:
-        command += ["--cap", str(cap_of(case))]
+        command += ["--cap", str(case.cap)]
     done = subprocess.run(command, capture_output=True, text=True)
     if not done.stdout:
         return {"error": done.stderr.strip()}
     return json.loads(done.stdout)
 
 
-def compare(program, release, case, seed, operations, folder, rules):
-    """One row: what was compared, and what differed."""
-    out = folder / "runs" / f"{release.name}-{CASES.index(case)}-{seed}.pickle"
+COUNTED = ("events", "alloc_total", "alloc_exact", "driver_events_total", "driver_events_exact", "stats_total",
+           "stats_equal")
+
+
+def compare(program, release, case, rules, seed, operations, again):
+    """One row: what was compared, summed over the devices, and what differed."""
+    name = CASES.index(case) if case in CASES else case.name.partition(":")[0].replace(" ", "")
+    out = release.folder / "runs" / f"{release.name}-{name}-{seed}.pickle"
     out.parent.mkdir(exist_ok=True)
-    driven = release.drive(case, out, seed, operations)
-    row = {"release": release.name, "rules": rules, "case": case.name, "seed": seed, "operations": operations}
-    if driven.returncode != 0:
-        return dict(row, failed=driven.stderr.strip().splitlines()[-1:] or ["ended"], same=False)
-    result = verify(program, rules, case, out)
-    if "error" in result:
-        return dict(row, failed=[result["error"]], same=False)
+    row = {"release": release.name, "rules": rules, "case": case.name, "seed": seed, "operations": operations,
+           "recording": str(out), "whole_history": case.has_whole_history, "same": False}
+    driven = None if again and out.exists() else release.drive(case, out, seed, operations)
+    if driven is not None and driven.returncode != 0:
+        out.unlink(missing_ok=True)
+        last = (driven.stderr.strip().splitlines() or [f"exit code {driven.returncode}"])[-1]
+        return dict(row, failed=f"torch stopped: {last}")
     with open(out, "rb") as file:
-        calls = json.loads(out.with_suffix(".calls.json").read_text())
-        row["driver_calls_untold"] = driver_differences(pickle.load(file), calls)
-    for key in ("events", "alloc_total", "alloc_exact", "driver_events_total", "driver_events_exact",
-                "final_state_equal", "stats_total", "stats_equal", "first_difference"):
-        row[key] = result[key]
-    stats_short = result["stats_total"] - result["stats_equal"]
-    row["same"] = (result["alloc_total"] == result["alloc_exact"] and result["final_state_equal"] is True and
-                   result["driver_events_total"] == result["driver_events_exact"] and
-                   stats_short <= len(NOT_IN_A_TRACE))
-    row["recording"] = str(out)
+        traces = pickle.load(file)["device_traces"]
+    row.update({key: 0 for key in COUNTED}, driver_calls=0, driver_calls_untold=0, first_difference=None, same=True)
+    for device in range(case.devices):
+        result = verify(program, rules, case, out, device)
+        if "error" in result:
+            return dict(row, failed=result["error"], same=False)
+        calls = json.loads(beside(out, device, "calls").read_text())
+        row["driver_calls"] += len(calls)
+        if case.has_whole_history:
+            row["driver_calls_untold"] += driver_differences(traces[device], calls)
+        for key in COUNTED:
+            row[key] += result[key]
+        row["first_difference"] = row["first_difference"] or result["first_difference"]
+        row["same"] &= is_same(result)
+    row["same"] &= row["driver_calls_untold"] == 0
     return row
+
+
+def is_same(result):
+    return (result["alloc_total"] == result["alloc_exact"] and result["final_state_equal"] is True and
+            result["driver_events_total"] == result["driver_events_exact"] and
+            result["stats_total"] - result["stats_equal"] <= len(NOT_IN_A_TRACE))
 
 
 def write_fixtures(release, rules, folder, target):
@@ -210,6 +312,8 @@ def write_fixtures(release, rules, folder, target):
     target.mkdir(parents=True, exist_ok=True)
     for short, name in FIXTURES.items():
         case = next(case for case in CASES if case.name == name)
+        if version_of(release.name) < case.since:
+            continue
         out = folder / "runs" / f"fixture-{release.name}-{short}.pickle"
         out.parent.mkdir(exist_ok=True)
         driven = release.drive(case, out, 1, FIXTURE_OPERATIONS)
@@ -218,21 +322,47 @@ def write_fixtures(release, rules, folder, target):
             continue
         subprocess.run(["zstd", "-19", "-q", "-f", str(out), "-o", str(target / f"{release.name}-{short}.pickle.zst")],
                        check=True)
-        made = {"torch": release.name, "case": case.name, "rules": rules, "conf": case.conf, "cap_bytes": cap_of(case),
-                "command": f"drive.py --seed 1 --operations {FIXTURE_OPERATIONS} --capacity {case.capacity} "
-                           f"--placement {case.placement} --use {case.use}",
-                "stats": json.loads(out.with_suffix(".stats.json").read_text())}
+        made = {"torch": release.name, "case": case.name, "rules": rules, "conf": case.conf, "cap_bytes": case.cap,
+                "command": f"drive.py --seed 1 --operations {FIXTURE_OPERATIONS} {' '.join(arguments_of(case))}",
+                "stats": [json.loads(beside(out, device, "stats").read_text()) for device in range(case.devices)]}
         (target / f"{release.name}-{short}.json").write_text(json.dumps(made) + "\n")
 
 
 def text_of(row):
+    begin = f"{row['release']:8} {row['case']:38.38}"
     if "failed" in row:
-        return f"{row['release']:8} {row['case']:38} torch stopped: {row['failed'][0]}"
+        return f"{begin} {row['failed']}"
     stats = f"{row['stats_equal']}/{row['stats_total']}"
     verdict = "same" if row["same"] else f"DIFFERS {row['first_difference']}"
-    return (f"{row['release']:8} {row['case']:38} {row['alloc_exact']:>7}/{row['alloc_total']:<7} "
+    return (f"{begin} {row['alloc_exact']:>7}/{row['alloc_total']:<7} "
             f"{row['driver_events_exact']:>5}/{row['driver_events_total']:<5} {stats:>8} "
             f"{row['driver_calls_untold']:>3}  {verdict}")
+
+
+def table(rows):
+    """The rows of all cases of a release in one, as docs/fidelity.md has them."""
+    lines = ["| release | rules | cases | operations | events | addresses | driver events | statistics | differ |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for release in dict.fromkeys(row["release"] for row in rows):
+        own = [row for row in rows if row["release"] == release]
+        compared = [row for row in own if "failed" not in row]
+        total = {key: f"{sum(row[key] for row in compared):,}" for key in ("operations", *COUNTED)}
+        lines.append(f"| {release} | {own[0]['rules']} | {len(compared)} of {len(own)} | {total['operations']} | "
+                     f"{total['events']} | {total['alloc_exact']} of {total['alloc_total']} | "
+                     f"{total['driver_events_exact']} of {total['driver_events_total']} | "
+                     f"{total['stats_equal']} of {total['stats_total']} | {sum(not row['same'] for row in compared)} |")
+    return "\n".join(lines)
+
+
+def cases_of(release, arguments):
+    drawn = [random_case(release, arguments.seed, number) for number in range(arguments.random)]
+    return [case for case in (*CASES, *drawn)
+            if arguments.only in case.name and version_of(release) >= case.since]
+
+
+def remove_recording(out):
+    for path in out.parent.glob(out.stem + ".*"):
+        path.unlink()
 
 
 def main():
@@ -241,35 +371,38 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--release", action="append", help="may be repeated; default: all")
     parser.add_argument("--operations", type=int, default=40000, help="of each case")
+    parser.add_argument("--random", type=int, default=0, help="drawn cases a release")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="keep the recordings that agree as well")
+    parser.add_argument("--again", action="store_true", help="drive only those that --keep has not left")
     parser.add_argument("--json", type=pathlib.Path, help="the rows, one a line")
     parser.add_argument("--fixtures", type=pathlib.Path, help="write short recordings here, and compare nothing")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    arguments.folder = arguments.folder.resolve()
-    all_same = True
+    folder = arguments.folder.resolve()
+    rows = []
     for name in arguments.release or RELEASES:
-        release = Release(name, arguments.folder)
+        release = Release(name, folder)
         rules = rules_of(name, arguments.program)
         if arguments.fixtures:
-            write_fixtures(release, rules, arguments.folder, arguments.fixtures)
+            write_fixtures(release, rules, folder, arguments.fixtures)
             continue
-        for case in CASES:
-            if arguments.only not in case.name or version_of(name) < case.since:
-                continue
-            row = compare(arguments.program, release, case, arguments.seed, arguments.operations, arguments.folder,
-                          rules)
+        for case in cases_of(name, arguments):
+            row = compare(arguments.program, release, case, rules, arguments.seed, arguments.operations,
+                          arguments.again)
+            rows.append(row)
             print(text_of(row), flush=True)
-            all_same &= row["same"]
             if arguments.json:
                 with open(arguments.json, "a") as file:
                     file.write(json.dumps(row) + "\n")
             if row["same"] and not arguments.keep:
-                for path in (arguments.folder / "runs").glob(pathlib.Path(row["recording"]).stem + ".*"):
-                    path.unlink()
-    sys.exit(0 if all_same else 1)
+                remove_recording(pathlib.Path(row["recording"]))
+    for name, part in (("from the start", True), ("from mid-life", False)):
+        chosen = [row for row in rows if row["whole_history"] == part]
+        if chosen:
+            print(f"\nhistory {name}:\n\n{table(chosen)}")
+    sys.exit(0 if all(row["same"] for row in rows) else 1)
 
 
 if __name__ == "__main__":
