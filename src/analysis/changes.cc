@@ -137,6 +137,8 @@ Phrase failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   return {};
 }
 
+constexpr size_t kPageColumns = 80;  // of the step's picture
+
 // Of those that bring something on one card.
 const MeasureOutcome* measure_to_draw(const std::vector<MeasureOutcome>& measures) {
   const MeasureOutcome* best = nullptr;
@@ -165,12 +167,12 @@ void try_measures(const Diagnosis& diagnosis, const RequestStream& requests, int
   if (!diagnosis.instant.failed || limit_begins(diagnosis) == 0) question.cap_bytes = changes.cap_bytes;
   changes.measures_have_cap = question.cap_bytes.has_value();
   changes.measures = evaluate_measures(job, question, {}, threads);
-  changes.step = step_series(job, kStepColumns);
+  changes.step = step_series(job, kPageColumns);
   const MeasureOutcome* best = measure_to_draw(changes.measures);
   if (best == nullptr) return;
   const Result<Job> changed = best->measure.apply(job, best->measure.number);
   if (!changed) return;
-  changes.step_after = step_series(*changed, kStepColumns);
+  changes.step_after = step_series(*changed, kPageColumns);
   changes.step_measure = name_of(best->measure);
 }
 

@@ -68,6 +68,12 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
     }
   }
   OOM_TRY(fit.at, read_one("--at", raw.at));
+  if (fit.at && fit.recordings.size() == 1) {
+    return Error{.code = "bad-usage",
+                 .what = "error.one-recording-at",
+                 .where = "--at",
+                 .hint = "oomscope fit A B --at " + std::to_string(*fit.at)};
+  }
   OOM_TRY(fit.ranks, read_one("--ranks", raw.ranks));
   if (!raw.framework.empty()) {
     OOM_TRY(const size_t choice, read_choice("--framework", raw.framework, {kFrameworks.begin(), kFrameworks.end()}));

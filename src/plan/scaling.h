@@ -8,7 +8,7 @@
 // move the reserved peak by percents either way. So such scratch is guessed several times, by up to kGuessSpread to
 // both sides, and the median of the replays is the answer: on 20 predictions for convolutional networks its error was
 // half that of a single one. The range that is given besides reaches farther, by kGuessRange: a kernel's successor may
-// need half of its scratch, or half as much again.
+// need less than half of its scratch, or half as much again.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ inline constexpr double kGuessSpread = 0.3;
 // Two more variants, for the range alone: all guesses low, all high.
 inline constexpr uint32_t kLowVariant = kVariants;
 inline constexpr uint32_t kHighVariant = kVariants + 1;
-inline constexpr double kGuessRange = 0.5;
+inline constexpr double kGuessRange = 0.6;
 
 struct ScalingModel {
   std::vector<int64_t> values;     // ascending, one a recording

@@ -35,7 +35,7 @@ class PageWriter {
     if (page_.answer) {
       const Drawing& step = page_.answer->step;
       if (step.height > 0)
-        html += block("step", word("step"), "<div class=\"still wide\">" + svg_of(step, true) + "</div>\n");
+        html += block("step", word("step-picture"), "<div class=\"still wide\">" + svg_of(step, true) + "</div>\n");
       const std::string details = html_sections(page_.answer->details);
       html += block("details", word("details"), details);
     }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
+#include "remedies/remedy.h"
 #include "report/findings_document.h"
 #include "report/measures_document.h"
 #include "report/show_document.h"
@@ -355,21 +356,43 @@ Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes) {
   return all;
 }
 
+namespace {
+
+// The first form of a remedy that brings something, in the order of the catalogue: the usual one stands first.
+const MeasureOutcome* form_of(const std::string& remedy, const std::vector<MeasureOutcome>& measures) {
+  const MeasureOutcome* first = nullptr;
+  for (const MeasureOutcome& outcome : measures) {
+    if (!outcome.refused.empty() || outcome.measure.remedy != remedy) continue;
+    if (!outcome.brings_nothing) return &outcome;
+    if (first == nullptr) first = &outcome;
+  }
+  return first;
+}
+
+// Lines for that form, where they are others than the usual ones.
+void set_commands(const Measure& measure, Change& change) {
+  const Remedy* remedy = find_remedy(change.remedy);
+  if (remedy == nullptr) return;
+  const Circumstances form{.variant = measure.id,
+                           .number = measure.number > 0 ? std::optional(measure.number) : std::nullopt};
+  std::vector<std::string> commands = change_of(*remedy, form).commands;
+  if (commands != change_of(*remedy, Circumstances{}).commands) change.commands = std::move(commands);
+}
+
+}  // namespace
+
 void add_measures(std::vector<Finding>& findings, const Changes& changes) {
   for (Finding& finding : findings) {
     for (Change& change : finding.changes) {
-      const MeasureOutcome* best = nullptr;
-      for (const MeasureOutcome& outcome : changes.measures) {
-        if (!outcome.refused.empty() || outcome.measure.remedy != change.remedy) continue;
-        if (best == nullptr || outcome.saved_allocated > best->saved_allocated) best = &outcome;
-      }
-      if (best == nullptr || was_tried(change)) continue;
+      const MeasureOutcome* form = was_tried(change) ? nullptr : form_of(change.remedy, changes.measures);
+      if (form == nullptr) continue;
       Predicted predicted;
-      if (changes.measures_have_cap) predicted.completed = best->fits;
-      predicted.peak_reserved = best->outcome.peak_reserved;
-      predicted.saved_bytes = std::max<int64_t>(best->saved_allocated, 0);
-      predicted.source = Phrase{.key = "measure.replayed"}.with("measure", name_of(best->measure));
+      if (changes.measures_have_cap) predicted.completed = form->fits;
+      predicted.peak_reserved = form->outcome.peak_reserved;
+      predicted.saved_bytes = std::max<int64_t>(form->saved_allocated, 0);
+      predicted.source = Phrase{.key = "measure.replayed"}.with("measure", name_of(form->measure));
       change.predicted = predicted;
+      set_commands(form->measure, change);
     }
   }
 }
