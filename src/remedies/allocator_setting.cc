@@ -8,7 +8,8 @@ namespace {
 // Expandable segments came with 2.1, and not on Windows; else a limit on splitting is what there is (since 1.10).
 std::string settings_of(const Circumstances& circumstances) {
   if (!circumstances.settings.empty()) return circumstances.settings;
-  return torch_is_at_least(circumstances, 2, 1) && !circumstances.is_windows ? "expandable_segments:True" : "max_split_size_mb:512";
+  return torch_is_at_least(circumstances, 2, 1) && !circumstances.is_windows ? "expandable_segments:True"
+                                                                             : "max_split_size_mb:512";
 }
 
 // With expandable segments on there is little left to gain, unless a replay names other settings.

@@ -8,8 +8,8 @@ namespace oomscope {
 namespace {
 
 constexpr size_t kBlock = 3;
-constexpr std::string_view kBlanks = " \t\r\v\f";
 
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 bool equals_without_case(std::string_view text, std::string_view literal) {
@@ -26,12 +26,14 @@ size_t block_index(std::string_view block) {
 }
 
 std::string_view without_blanks_at_front(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of(kBlanks), text.size()));
+  size_t at = 0;
+  while (at < text.size() && is_blank(text[at])) ++at;
+  return text.substr(at);
 }
 
 // Where the line's text ends that the break at `at` ends.
 size_t end_of_line(std::string_view text, size_t at) {
-  while (at > 0 && kBlanks.find(text[at - 1]) != std::string_view::npos) --at;
+  while (at > 0 && is_blank(text[at - 1])) --at;
   return at;
 }
 

@@ -110,7 +110,9 @@ bool is_broken_at_a_width(const CleanText& clean, size_t begin, size_t end) {
 std::string excerpt_of(std::string_view piece, const CleanText& clean, size_t begin, size_t end) {
   std::string text;
   const bool goes_on = is_broken_at_a_width(clean, begin, end);
+  const CleanLine* const head = clean.line_at(begin);
   for (const CleanLine& line : clean_lines(piece.substr(begin, std::min(end - begin, kLongestExcerpt)))) {
+    if (head != nullptr && is_of_other_rank(line, head->rank)) continue;
     for (char c : line.text) {
       if (c == ' ' && (text.empty() || text.back() == ' ')) continue;
       text += c;

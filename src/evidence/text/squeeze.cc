@@ -58,7 +58,7 @@ size_t strip_prefix(std::string_view line, bool is_labelled, std::optional<int>&
     std::string number;
     const char* const before = rest.data();
     if (!re2::RE2::Consume(&rest, prefix_pattern(), &number) || rest.data() == before) break;
-    if (!number.empty() && number.size() < 7) rank = std::stoi(number);
+    if (!rank && !number.empty() && number.size() < 7) rank = std::stoi(number);  // the launcher stands first
   }
   return static_cast<size_t>(rest.data() - start);
 }
@@ -175,7 +175,9 @@ std::vector<CleanLine> plain_lines(std::string_view raw) {
   return lines;
 }
 
-CleanText clean_text(std::string_view raw) {
+bool is_of_other_rank(const CleanLine& line, std::optional<int> rank) { return rank && line.rank && line.rank != rank; }
+
+CleanText clean_text(std::string_view raw, std::optional<int> rank) {
   CleanText clean;
   clean.squeezed.reserve(raw.size());
   clean.raw_offsets.reserve(raw.size());
@@ -183,6 +185,7 @@ CleanText clean_text(std::string_view raw) {
   split_lines(raw, [&](RawLine& line) {
     CleanLine out{.text = {}, .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt};
     const size_t skipped = strip_prefix(line.text, is_labelled, out.rank);
+    if (is_of_other_rank(out, rank)) return;
     out.text = line.text.substr(skipped);
     for (size_t i = skipped; i < line.text.size(); ++i) {
       if (is_blank(line.text[i])) continue;
@@ -192,6 +195,15 @@ CleanText clean_text(std::string_view raw) {
     clean.lines.push_back(std::move(out));
   });
   return clean;
+}
+
+CleanText clean_text_at(std::string_view raw, size_t at) {
+  CleanText all = clean_text(raw);
+  const CleanLine* const own = all.line_at(at);
+  const bool is_mixed = own != nullptr && std::any_of(all.lines.begin(), all.lines.end(), [&](const CleanLine& line) {
+                          return is_of_other_rank(line, own->rank);
+                        });
+  return is_mixed ? clean_text(raw, own->rank) : all;
 }
 
 }  // namespace oomscope

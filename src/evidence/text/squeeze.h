@@ -34,6 +34,10 @@ struct CleanText {
 [[nodiscard]] std::vector<CleanLine> clean_lines(std::string_view raw);
 // With their prefixes: a table's first column looks like a logger's.
 [[nodiscard]] std::vector<CleanLine> plain_lines(std::string_view raw);
-[[nodiscard]] CleanText clean_text(std::string_view raw);
+// With a rank: without the lines of other ranks, which print over each other.
+[[nodiscard]] CleanText clean_text(std::string_view raw, std::optional<int> rank = std::nullopt);
+// Of the rank whose line holds the character at `at`.
+[[nodiscard]] CleanText clean_text_at(std::string_view raw, size_t at);
+[[nodiscard]] bool is_of_other_rank(const CleanLine& line, std::optional<int> rank);
 
 }  // namespace oomscope

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <iterator>
+#include <map>
 
 #include "base/bytes_text.h"
 #include "evidence/byte_source.h"
@@ -221,7 +222,7 @@ class Reader {
     const size_t limit = at_end ? text.size() : text.size() - std::min(text.size(), kAheadBytes);
     Hits hits(text, scanned_, cut_budget_);
     for (TriggerScan::Hit hit = hits.next(); hit.at < limit; hit = hits.next()) {
-      if (hit.at < message_end_) continue;
+      if (hit.at < message_end_ && hit.at < consumed_until(text, hit.at)) continue;
       if (++looks_[hit.literal] > kMostLooks) {
         has_skipped_ = true;
         continue;
@@ -251,19 +252,21 @@ class Reader {
   void look_at(std::string_view text, const TriggerScan::Hit& hit) {
     last_looked_ = hit.at + 1;
     if (hit.literal >= matcher().literals().size()) return look_at_table(text, hit.at);
-    const size_t begin = std::max(message_end_, piece_begin(text, hit.at));
+    const size_t begin = std::max(consumed_until(text, hit.at), piece_begin(text, hit.at));
     constexpr size_t kAheadOfHead = 1600;
     constexpr size_t kAheadAtMost = size_t{8} << 10;  // an allocator's message with some hundred processes
     std::string_view piece = text.substr(begin, hit.at - begin + kAheadOfHead);
-    std::optional<Matcher::Found> found = matcher().match(piece, clean_text(piece), hit.at - begin, hit.literal);
+    std::optional<Matcher::Found> found =
+        matcher().match(piece, clean_text_at(piece, hit.at - begin), hit.at - begin, hit.literal);
     if (!found) return;
     if (found->message.family == Family::allocator) {
       piece = text.substr(begin, hit.at - begin + kAheadAtMost);
-      found = matcher().match(piece, clean_text(piece), hit.at - begin, hit.literal);
+      found = matcher().match(piece, clean_text_at(piece, hit.at - begin), hit.at - begin, hit.literal);
       if (!found) return;  // with more text in sight it reads otherwise
     }
     const size_t head = begin + found->begin;
-    message_end_ = begin + found->end;
+    message_end_ = std::max(message_end_, begin + found->end);
+    (found->message.rank ? rank_ends_[*found->message.rank] : rankless_end_) = begin + found->end;
     ++evidence_.seen[std::string(found->message.id)];
     TextMessage& message = keep(std::move(found->message));
     message.offset_bytes = static_cast<int64_t>(base_ + head);
@@ -272,6 +275,18 @@ class Reader {
       add_context(text, head, message);
       look_around(text.substr(head, kAheadAtMost), evidence_.surroundings);
     }
+  }
+
+  // Up to where the text is part of messages, as far as the rank of the line at `at` is concerned: the wrapped lines of
+  // several ranks may stand between each other.
+  size_t consumed_until(std::string_view text, size_t at) const {
+    if (at >= message_end_ || rank_ends_.empty()) return message_end_;
+    constexpr size_t kLongestPrefix = 300;
+    const size_t line = text.substr(0, at).find_last_of('\n') + 1;
+    const std::optional<int> rank = clean_lines(text.substr(line, std::min(at - line, kLongestPrefix))).front().rank;
+    if (!rank) return message_end_;
+    const auto own = rank_ends_.find(*rank);
+    return std::max(rankless_end_, own == rank_ends_.end() ? size_t{0} : own->second);
   }
 
   // The first and the last ones: they are worth more than those in the middle.
@@ -353,6 +368,9 @@ class Reader {
     scanned_ -= drop;
     counted_ -= drop;
     message_end_ -= std::min(message_end_, drop);
+    rankless_end_ -= std::min(rankless_end_, drop);
+    for (auto& [rank, end] : rank_ends_) end -= std::min(end, drop);
+    std::erase_if(rank_ends_, [](const auto& each) { return each.second == 0; });
     last_looked_ -= std::min(last_looked_, drop);
   }
 
@@ -397,6 +415,8 @@ class Reader {
   size_t scanned_ = 0;                     // in buffer_, as those below
   size_t counted_ = 0;                     // line breaks are counted up to here
   size_t message_end_ = 0;                 // of the last message
+  size_t rankless_end_ = 0;                // of the last one whose line names no rank
+  std::map<int, size_t> rank_ends_;        // of each rank's last one
   size_t last_looked_ = 0;
   int64_t lines_ = 0;
   size_t contexts_ = 0;

@@ -546,6 +546,26 @@ TEST(Surroundings, Utf16AndGarbageBytes) {
   expect_new(only("\xC4\xE3\xBA\xC3 \xFF\x80 " + kNew + " \xC4\xE3"));
 }
 
+TEST(Surroundings, WrappedLinesOfTwoRanksBetweenEachOther) {
+  std::string text;
+  const std::string other =
+      "CUDA out of memory. Tried to allocate 5.00 GiB. GPU 1 has a total capacity of 9.00 GiB of which 2.00 GiB is "
+      "free. Of the allocated memory 6.50 GiB is allocated by PyTorch, and 8.00 MiB is reserved by PyTorch but "
+      "unallocated.";
+  for (size_t at = 0; at < kNew.size(); at += 70) {
+    text += "[rank0]: " + kNew.substr(at, 70) + "\n";
+    if (at < other.size()) text += "[rank1]: " + other.substr(at, 70) + "\n";
+  }
+  const TextEvidence evidence = read_text(text, "test");
+  ASSERT_EQ(evidence.messages.size(), 2U);
+  expect_new(evidence.messages[0]);
+  EXPECT_EQ(evidence.messages[0].rank, 0);
+  EXPECT_EQ(evidence.messages[1].rank, 1);
+  EXPECT_EQ(figure(evidence.messages[1], Figure::tried), 5 * kGiB);
+  EXPECT_EQ(figure(evidence.messages[1], Figure::allocated), 6.5 * kGiB);
+  EXPECT_EQ(evidence.messages[1].excerpt.find("3.00"), std::string::npos);
+}
+
 TEST(Surroundings, BlanksOfOtherKindsAndColoursWithin) {
   const auto with = [](std::string text, std::string_view from, std::string_view to) {
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
