@@ -209,7 +209,9 @@ def score_measures(program, data, score):
             nothing += 1
             wrong += not predicted["brings_nothing"]
         score.row("measures", base, measure, f"{before / MIB:,.0f}", f"{predicted['peak_allocated'] / MIB:,.0f}",
-                  f"{after / MIB:,.0f}", f"{100 * error:+.2f} %", "nothing" if predicted["brings_nothing"] else "")
+                  f"{after / MIB:,.0f}", f"{100 * error:+.2f} %",
+                  "more is needed" if predicted["peak_allocated"] > 1.03 * before
+                  else "nothing" if predicted["brings_nothing"] else "")
     print(f"measures: {len(errors)} pairs apart, median {100 * statistics.median(errors):.2f} %, "
           f"worst {100 * max(errors):.2f} %; {nothing} pairs bring nothing; {wrong} said wrongly")
     score.check("measures within 3 % in the median", statistics.median(errors) <= 0.03)
@@ -301,8 +303,9 @@ Every prediction of `oomscope fit` for which there is a measurement. This page i
 Where the ground truth ends: one card (NVIDIA H200, 139.8 GiB), one driver, one PyTorch (2.11.0 with CUDA 13.0), mostly
 language models. On another card the scratch of very wide sums and of convolutions differs, on another driver the
 addresses of segments do, and other releases of PyTorch choose other kernels. Convolutional networks are harder: cuDNN
-chooses kernels by size, so their scratch is guessed and the median of fifteen guesses is given, with its range. Each
-prediction for a recorded value is the recording itself. What the program does after a refused request (a smaller
+chooses kernels by size, so their scratch is guessed and the median of fifteen guesses is given, with a range that allows
+for kernels of another kind; small networks at a batch of one or two are the worst there. Each prediction for a recorded
+value is the recording itself. What the program does after a refused request (a smaller
 batch, another plan) is not modelled beyond libraries' own second tries.
 """
 

@@ -5,6 +5,8 @@
 //   fused         out (kept), log-sum-exp: a 32-bit number a row (kept)
 #include <algorithm>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "plan/measures/common.h"
 #include "plan/measures/list.h"
@@ -21,6 +23,35 @@ struct Scores {
   bool of_multihead = false;  // nn.MultiheadAttention's
 };
 
+// What fused kernels return and keep: the result and, right behind it, its statistics, a small whole part of it. No
+// projection is so small; where attention is written out, the result itself stands behind the scores.
+struct FusedCall {
+  uint32_t result = kNoAllocation;
+  uint32_t statistics = kNoAllocation;
+};
+
+std::vector<FusedCall> find_fused_calls(const Job& job) {
+  constexpr int64_t kLeastRatio = 8;  // of 16 elements a head in 16 bits
+  constexpr int64_t kMostRatio = 256;
+  const std::vector<uint32_t> ids = job.made_between(0, static_cast<uint32_t>(job.requests.kind.size()));
+  std::set<int64_t> projections;
+  for (uint32_t id : ids) {
+    if (job.blocks[id].phase == Phase::forward && job.traits(id).has(Trait::linear)) projections.insert(job.size(id));
+  }
+  std::vector<FusedCall> calls;
+  for (size_t i = 1; i < ids.size(); ++i) {
+    const uint32_t result = ids[i - 1];
+    const uint32_t id = ids[i];
+    const StackTraits& traits = job.traits(id);
+    if (!traits.has(Trait::attention) || traits.has(Trait::linear) || projections.count(job.size(id)) != 0) continue;
+    if (job.blocks[id].stack != job.blocks[result].stack || job.blocks[id].phase != Phase::forward) continue;
+    const int64_t ratio = job.size(result) / std::max<int64_t>(job.size(id), 1);
+    const bool is_whole = job.size(id) % (kRowsTogether * kStatisticBytes) == 0;
+    if (is_whole && ratio >= kLeastRatio && ratio <= kMostRatio) calls.push_back({.result = result, .statistics = id});
+  }
+  return calls;
+}
+
 // The size of the scores: what a softmax in an attention function makes, or, where it has no frame of its own, the
 // largest size that such functions keep, if it is larger than what projections make.
 Scores find_scores(const Job& job) {
@@ -30,9 +61,11 @@ Scores find_scores(const Job& job) {
   const auto raise = [](Scores& scores, int64_t bytes, bool of_multihead) {
     if (bytes > scores.bytes) scores = {bytes, of_multihead};
   };
+  std::set<uint32_t> fused;
+  for (const FusedCall& call : find_fused_calls(job)) fused.insert({call.result, call.statistics});
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
     const JobBlock& block = job.blocks[id];
-    if (block.phase != Phase::forward) continue;
+    if (block.phase != Phase::forward || fused.count(id) != 0) continue;
     const StackTraits& traits = job.traits(id);
     if (!traits.has(Trait::attention)) continue;
     if (traits.has(Trait::linear)) {
@@ -44,7 +77,8 @@ Scores find_scores(const Job& job) {
     }
   }
   if (softmax.bytes > 0) return softmax;
-  return kept.bytes > projection ? kept : Scores{};
+  constexpr int64_t kTellingBytes = 64 * 1024;  // less is a mask's row, or the state of a generator
+  return kept.bytes > std::max(projection, kTellingBytes) ? kept : Scores{};
 }
 
 Result<Job> without(const Job& job, int64_t scores) {
@@ -73,29 +107,28 @@ Result<Job> without_weights(const Job& job) {
   return without(job, scores.bytes);
 }
 
-// Positions 0, 1, 2, ... as indices, made in front of the layers: a whole part of the tokens' indices. 0: none.
+// Positions 0, 1, 2, ... as indices, made once in front of the layers: a whole part of the tokens' indices. 0: no such
+// block, or several that it could be.
 int64_t sequence_length(const Job& job, const JobPass& pass, uint32_t first_layer) {
   int64_t tokens = 0;
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
     const JobBlock& block = job.blocks[id];
     if (block.category == Category::input && block.made_at < first_layer) tokens = std::max(tokens, job.size(id));
   }
-  int64_t length = 0;
+  std::map<int64_t, int64_t> count;  // of each size
+  bool looks_up = false;
   for (uint32_t id : job.made_between(pass.begin, first_layer)) {
-    const bool is_whole_part = tokens > 0 && job.size(id) % kIndexBytes == 0 && tokens % job.size(id) == 0;
-    if (is_whole_part && job.blocks[id].phase == Phase::forward) length = std::max(length, job.size(id) / kIndexBytes);
+    if (job.blocks[id].phase != Phase::forward) continue;
+    ++count[job.size(id)];
+    looks_up = looks_up || job.function_of(id) == "embedding";
   }
-  return length;
-}
-
-// The kept statistics of a fused kernel: made right behind its result, a small whole part of it.
-bool is_statistics(const Job& job, uint32_t result, uint32_t id) {
-  constexpr int64_t kLeastWidth = 16;  // of a head, elements
-  constexpr int64_t kMostWidth = 256;
-  if (!job.traits(id).has(Trait::attention) || job.traits(id).has(Trait::linear)) return false;
-  if (job.blocks[id].stack != job.blocks[result].stack || !job.is_kept_for_backward(id)) return false;
-  const int64_t ratio = job.size(result) / std::max<int64_t>(job.size(id), 1);
-  return ratio >= kLeastWidth / 2 && ratio <= kMostWidth && job.size(id) % (kRowsTogether * kStatisticBytes) == 0;
+  int64_t length = 0;
+  for (const auto& [bytes, times] : count) {
+    if (times != 1 || bytes < kRowsTogether * kIndexBytes || bytes % kIndexBytes != 0 || tokens % bytes != 0) continue;
+    if (length != 0) return 0;
+    length = bytes / kIndexBytes;
+  }
+  return looks_up ? length : 0;
 }
 
 // One matrix is kept, two more exist for a moment in forward and in backward.
@@ -118,23 +151,21 @@ void write_out(const Job& job, uint32_t result, uint32_t statistics, int64_t sco
 }
 
 Result<Job> eager(const Job& job) {
-  if (training_passes(job).empty()) return does_not_apply("no-backward");
+  const std::vector<JobPass> passes = training_passes(job);
+  if (passes.empty()) return does_not_apply("no-backward");
   if (find_scores(job).bytes > 0) return does_not_apply("stores-scores");
+  const std::vector<FusedCall> calls = find_fused_calls(job);
+  const std::vector<Layer> layers = find_layers(job, passes.front());
+  if (calls.empty() || layers.empty()) return does_not_apply("no-fused-attention");
+  const int64_t length = sequence_length(job, passes.front(), layers.front().begin);
+  if (length == 0) return does_not_apply("length-unknown");
+  const int64_t element = job.is_16_bit ? 2 : 4;
   JobEditor editor(job);
-  bool found = false;
-  for (const JobPass& pass : training_passes(job)) {
-    const std::vector<Layer> layers = find_layers(job, pass);
-    const int64_t length = layers.empty() ? 0 : sequence_length(job, pass, layers.front().begin);
-    if (length == 0) return does_not_apply("length-unknown");
-    const int64_t element = job.is_16_bit ? 2 : 4;
-    const std::vector<uint32_t> ids = job.made_between(pass.begin, pass.forward_end);
-    for (size_t i = 1; i < ids.size(); ++i) {
-      if (!is_statistics(job, ids[i - 1], ids[i])) continue;
-      write_out(job, ids[i - 1], ids[i], job.size(ids[i]) / kStatisticBytes * length * element, editor);
-      found = true;
-    }
+  for (const FusedCall& call : calls) {
+    if (!job.is_kept_for_backward(call.statistics)) continue;
+    const int64_t scores = job.size(call.statistics) / kStatisticBytes * length * element;
+    write_out(job, call.result, call.statistics, scores, editor);
   }
-  if (!found) return does_not_apply("no-fused-attention");
   return editor.build();
 }
 

@@ -60,6 +60,26 @@ std::vector<JobPass> training_passes(const Job& job) {
   return passes;
 }
 
+// Autocast makes a 16-bit gradient of each 32-bit weight first.
+int64_t element_bytes(const Job& job) {
+  constexpr int64_t kFull = 4;
+  constexpr int64_t kHalf = 2;
+  constexpr int64_t kMatrixBytes = 64 * 1024;
+  constexpr uint32_t kSoon = 32;  // requests
+  if (!job.is_16_bit) return kFull;
+  const std::set<int64_t> parameters = parameter_sizes(job);
+  int64_t gradients = 0;
+  int64_t halves = 0;
+  for (uint32_t id = 0; id < job.blocks.size(); ++id) {
+    const JobBlock& block = job.blocks[id];
+    if (block.phase != Phase::backward || job.size(id) < kMatrixBytes) continue;
+    gradients += parameters.count(job.size(id)) != 0 ? 1 : 0;
+    const bool is_short = block.freed_at != kNowhere && block.freed_at - block.made_at < kSoon;
+    halves += is_short && parameters.count(2 * job.size(id)) != 0 && parameters.count(job.size(id)) == 0 ? 1 : 0;
+  }
+  return 3 * halves > gradients ? kFull : kHalf;
+}
+
 bool is_step_temporary(const Job& job, uint32_t id) {
   if (id == job.failed) return job.blocks[id].phase == Phase::optimizer_step && !is_optimizer_state(job, id);
   return job.blocks[id].phase == Phase::optimizer_step && job.freed_in(id) == Phase::optimizer_step &&

@@ -19,6 +19,9 @@ namespace oomscope {
 // Passes that train: with backward.
 [[nodiscard]] std::vector<JobPass> training_passes(const Job& job);
 
+// Of a weight: 2 where they are 16-bit, too, and not cast under autocast.
+[[nodiscard]] int64_t element_bytes(const Job& job);
+
 // Made and freed inside an optimizer step.
 [[nodiscard]] bool is_step_temporary(const Job& job, uint32_t id);
 [[nodiscard]] bool is_optimizer_state(const Job& job, uint32_t id);

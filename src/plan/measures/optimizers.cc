@@ -125,14 +125,14 @@ void add_missing_states(const Job& job, int64_t lighter, JobEditor& editor) {
 // bitsandbytes: one byte an element and four a block of 256, tensors below 4096 elements stay as they are.
 Result<Job> eight_bit(const Job& job) {
   if (!has_step(job)) return does_not_apply("no-step");
-  constexpr int64_t kElementBytes = 4;
+  const int64_t element = element_bytes(job);
   JobEditor editor(job);
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
-    const int64_t elements = job.size(id) / kElementBytes;
+    const int64_t elements = job.size(id) / element;
     if (is_optimizer_state(job, id) && elements >= 4096) editor.resize(id, elements + elements / 64);
   }
   drop_step_temporaries(job, editor);
-  add_missing_states(job, kElementBytes, editor);
+  add_missing_states(job, element, editor);
   return editor.build();
 }
 
@@ -140,6 +140,7 @@ Result<Job> eight_bit(const Job& job) {
 // The step makes the update of one parameter at a time.
 Result<Job> adafactor(const Job& job) {
   if (!has_step(job)) return does_not_apply("no-step");
+  const int64_t element = element_bytes(job);
   JobEditor editor(job);
   StackId kept = StackId::none;
   drop_step_temporaries(job, editor);
@@ -153,8 +154,8 @@ Result<Job> adafactor(const Job& job) {
       editor.drop(id);
     } else {
       int64_t side = 1;
-      while (side * side < job.size(id) / 4) side *= 2;
-      editor.resize(id, 8 * side);
+      while (side * side < job.size(id) / element) side *= 2;
+      editor.resize(id, 2 * element * side);
     }
   }
   return editor.build();
