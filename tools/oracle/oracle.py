@@ -147,6 +147,8 @@ def random_case(release, seed, number):
     full = rng.random() < 0.3
     if rng.random() < 0.3 and not full and not fraction:  # else pools soon hold it all, and nothing but refusals follows
         use.add("pools")
+    if full or fraction:  # a call right before a refusal looks like the refused request's own release
+        use.discard("empty_cache")
     return Case(f"random {number}: {','.join(conf) or 'default'}", conf=",".join(conf), use=",".join(sorted(use)),
                 placement=rng.choice(("lowest", "highest", "rising", "random")),
                 capacity=int(rng.uniform(2.5, 6) * GIB) if full and not fraction else 80 * GIB, fraction=fraction,
