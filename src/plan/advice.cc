@@ -221,7 +221,10 @@ std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& ques
     result.saved_allocated = base.peak_allocated - result.outcome.peak_allocated;
     result.brings_nothing =
         static_cast<double>(result.saved_allocated) < kNothing * static_cast<double>(base.peak_allocated);
-    if (question.cap_bytes) result.fits = replay_range(changed->requests, question).completed_everywhere;
+    if (!question.cap_bytes) return;
+    const OutcomeRange capped = replay_range(changed->requests, question);
+    result.fits = capped.completed_everywhere;
+    result.capped_reserved = capped.main.peak_reserved;
   });
   return outcomes;
 }

@@ -30,6 +30,7 @@ struct MeasureOutcome {
   std::string refused;          // why it cannot be applied, a key's last part; empty: replayed
   Outcome outcome;              // without a limit
   bool fits = false;            // completes under the cap, where there is one
+  int64_t capped_reserved = 0;  // peak under that cap
   int64_t saved_allocated = 0;  // of the peak; negative: it needs more
   bool brings_nothing = false;
 };

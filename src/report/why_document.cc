@@ -369,6 +369,23 @@ const MeasureOutcome* form_of(const std::string& remedy, const std::vector<Measu
   return first;
 }
 
+// The job does so by itself: it is checkpointed, or computes in 16 bits.
+bool is_done_already(const std::string& remedy, const std::vector<MeasureOutcome>& measures) {
+  bool already = false;
+  for (const MeasureOutcome& outcome : measures) {
+    if (outcome.measure.remedy != remedy) continue;
+    if (outcome.refused.empty()) return false;
+    already = already || outcome.refused.starts_with("already-");
+  }
+  return already;
+}
+
+// Of a recording that completed: no less is reserved than without the change.
+bool brings_nothing(const Change& change, const Changes& changes) {
+  return change.predicted && change.predicted->peak_reserved &&
+         *change.predicted->peak_reserved >= changes.recorded_reserved_bytes;
+}
+
 // Lines for that form, where they are others than the usual ones.
 void set_commands(const Measure& measure, Change& change) {
   const Remedy* remedy = find_remedy(change.remedy);
@@ -382,18 +399,23 @@ void set_commands(const Measure& measure, Change& change) {
 }  // namespace
 
 void add_measures(std::vector<Finding>& findings, const Changes& changes) {
+  const bool completed = !changes.runs.empty() && changes.verdicts.empty();
   for (Finding& finding : findings) {
     for (Change& change : finding.changes) {
       const MeasureOutcome* form = was_tried(change) ? nullptr : form_of(change.remedy, changes.measures);
       if (form == nullptr) continue;
       Predicted predicted;
       if (changes.measures_have_cap) predicted.completed = form->fits;
-      predicted.peak_reserved = form->outcome.peak_reserved;
+      predicted.peak_reserved = changes.measures_have_cap ? form->capped_reserved : form->outcome.peak_reserved;
       predicted.saved_bytes = std::max<int64_t>(form->saved_allocated, 0);
       predicted.source = Phrase{.key = "measure.replayed"}.with("measure", name_of(form->measure));
       change.predicted = predicted;
       set_commands(form->measure, change);
     }
+    std::erase_if(finding.changes,
+                  [&](const Change& change) { return is_done_already(change.remedy, changes.measures); });
+    if (completed)
+      std::erase_if(finding.changes, [&](const Change& change) { return brings_nothing(change, changes); });
   }
 }
 

@@ -122,7 +122,7 @@ std::vector<Finding> find_attention_matrix(const CaseFacts& facts) {
   if (run.structure.traits(scores.stack).has(Trait::multihead)) {
     add_changes(finding, run, scores.live_bytes, {"need-weights-false", "smaller-input", "smaller-batch"});
   } else {
-    add_changes(finding, run, scores.live_bytes);
+    add_changes(finding, run, scores.live_bytes, {"fused-attention", "smaller-input", "smaller-batch"});
   }
   for (uint32_t id : scores.ids) finding.edits.push_back(RequestEdit{.allocation = id, .free_at = 0});
   finding.drops_request = scores.asked_for;

@@ -33,6 +33,18 @@ class Tester {
     write(*best, change);
   }
 
+  // What the recording itself comes to, replayed the same way.
+  int64_t reserved_as_recorded() {
+    if (!reserved_as_recorded_) {
+      const ReplayConfig& config = facts_.diagnosis->verification->config;
+      budget_ -= static_cast<int64_t>(requests_.kind.size());
+      reserved_as_recorded_ =
+          replay_what_if(requests_, {.rules = config.rules, .settings = config.settings, .cap_bytes = recorded_cap()})
+              .peak_reserved;
+    }
+    return *reserved_as_recorded_;
+  }
+
  private:
   enum class Ending : uint8_t {
     completes,
@@ -45,6 +57,11 @@ class Tester {
     OutcomeRange outcome;
     Phrase what;
   };
+
+  // Of a recording that completed, where its replay has found one.
+  [[nodiscard]] std::optional<int64_t> recorded_cap() const {
+    return facts_.diagnosis->verification->config.limit_bytes;
+  }
 
   // Empty: the transform does not apply.
   std::optional<RequestStream> changed_by(const Trial& trial) {
@@ -63,7 +80,7 @@ class Tester {
       question.cap_from_event = cap ? limit_from_ : 0;
       return replay_range(changed, question);
     };
-    if (!facts_.failed()) return {.result = Ending::completes, .outcome = replayed(std::nullopt), .what = trial.what};
+    if (!facts_.failed()) return {.result = Ending::completes, .outcome = replayed(recorded_cap()), .what = trial.what};
     const Capacity& capacity = facts_.diagnosis->capacity;
     const OutcomeRange low = replayed(capacity.low_bytes);
     if (low.main.completed) return {.result = Ending::completes, .outcome = low, .what = trial.what};
@@ -119,11 +136,18 @@ class Tester {
   std::optional<Job> job_;
   int64_t budget_;
   uint32_t limit_from_ = 0;  // event
+  std::optional<int64_t> reserved_as_recorded_;
 };
 
 // Replayed, and not enough.
 bool falls_short(const Change& change) {
   return change.predicted && change.predicted->completed.has_value() && !*change.predicted->completed;
+}
+
+// Of a recording that completed: no less is reserved than without the change.
+bool brings_nothing(const Change& change, int64_t reserved_as_recorded) {
+  return change.predicted && change.predicted->peak_reserved &&
+         *change.predicted->peak_reserved >= reserved_as_recorded;
 }
 
 }  // namespace
@@ -136,6 +160,10 @@ void try_changes(std::vector<Finding>& findings, const RunFacts& facts, int64_t 
     std::vector<Change>& changes = findings[i].changes;
     const size_t tried = i == 0 ? changes.size() : std::min<size_t>(changes.size(), 1);
     for (size_t c = 0; c < tried; ++c) tester.test(findings[i], changes[c]);
+    if (!facts.failed() && tried > 0) {
+      const int64_t reserved = tester.reserved_as_recorded();
+      std::erase_if(changes, [&](const Change& change) { return brings_nothing(change, reserved); });
+    }
     std::stable_partition(changes.begin(), changes.end(), [](const Change& change) { return !falls_short(change); });
   }
 }
