@@ -89,7 +89,7 @@ void print_rest(const Snapshot& snapshot) {
               f.event_times, f.allocator_settings, f.external_annotations, f.compile_context, f.user_metadata,
               f.event_pool_id, f.host_segments);
   for (const Caveat& caveat : snapshot.caveats)
-    std::printf("caveat %s: %s\n", caveat.code.c_str(), caveat.text.c_str());
+    std::printf("caveat %s\n", caveat.code.c_str());
   std::printf("complete %d\n", snapshot.complete ? 1 : 0);
 }
 
