@@ -323,6 +323,14 @@ bool RunFacts::kept_graph(uint32_t index) const {
   return is_graph(rests[index].kept_stacks, rests[index].stacks, false);
 }
 
+bool RunFacts::is_inference() const {
+  if (structure.trains || structure.passes.size() < 2) return false;
+  for (uint32_t index = 0; index < rests.size(); ++index) {
+    if (kept_graph(index)) return false;
+  }
+  return true;
+}
+
 bool RunFacts::is_left_by_pass(uint32_t allocation) const {
   switch (categories[allocation].category) {
     case Category::parameter:

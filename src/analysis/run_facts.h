@@ -92,6 +92,8 @@ struct RunFacts {
   [[nodiscard]] const Trace& trace() const { return timeline().trace(); }
   [[nodiscard]] const Instant& instant() const { return diagnosis->instant; }
   [[nodiscard]] bool failed() const { return diagnosis->instant.failed; }
+  // Several passes, none of them with a backward or with a graph that is kept for one.
+  [[nodiscard]] bool is_inference() const;
   [[nodiscard]] int64_t request() const { return diagnosis->instant.request_bytes; }
   // What had to be there at once at the failure; at a peak what was.
   [[nodiscard]] int64_t wanted() const { return peak_bytes + request(); }

@@ -159,7 +159,7 @@ bool helps_against(std::string_view remedy, const CauseGuide& guide) {
 
 std::span<const Symptom> symptoms() {
   static constexpr auto all = std::to_array<Symptom>({
-      {"oom-first-step", {"capacity", "other-memory-on-card", "optimizer-state"}},
+      {"oom-first-step", {"capacity", "other-memory-on-card", "input-size", "library-workspace"}},
       {"oom-second-step", {"optimizer-state"}},
       {"oom-first-allocation", {"card-full-before-start", "ranks-share-card"}},
       {"oom-later", {"graph-kept", "tensors-kept", "growing-sizes", "larger-batch"}},
@@ -167,7 +167,9 @@ std::span<const Symptom> symptoms() {
       {"oom-saving", {"copy-of-weights"}},
       {"oom-resume", {"checkpoint-on-gpu"}},
       {"oom-huge-request", {"attention-matrix", "oversized-request", "logits"}},
-      {"oom-free-above-request", {"capacity-limit", "fragmentation", "other-memory-on-card"}},
+      {"oom-free-above-request",
+       {"capacity-limit", "fragmentation", "other-memory-on-card", "small-blocks-pin-segments", "private-pool",
+        "pending-frees"}},
       {"oom-second-try", {"exception-holds-tensors", "second-model"}},
       {"oom-one-device", {"device-imbalance", "ranks-share-card"}},
       {"engine-refuses", {"engine-start", "other-memory-on-card"}},

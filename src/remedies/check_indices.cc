@@ -5,14 +5,14 @@
 namespace oomscope {
 
 Remedy check_indices() {
-  return {
-      .id = "check-indices",
-      .page = "library-failure",
-      .effect = Effect::unknown,
-      .applies = is_any_case,
-      .snippets = [](const Circumstances&) {
-        return python(R"(assert 0 <= int(ids.min()) and int(ids.max()) < model.get_input_embeddings().num_embeddings)");
-      }};
+  return {.id = "check-indices",
+          .page = "library-failure",
+          .effect = Effect::unknown,
+          .applies = is_any_case,
+          .snippets = [](const Circumstances&) {
+            return python(R"(rows = model.get_input_embeddings().num_embeddings
+assert 0 <= int(ids.min()) and int(ids.max()) < rows)");
+          }};
 }
 
 }  // namespace oomscope

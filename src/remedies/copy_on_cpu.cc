@@ -12,7 +12,8 @@ Remedy copy_on_cpu() {
           .snippets =
               [](const Circumstances&) {
                 return python(
-                    R"(best = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()})");
+                    R"(best = {name: tensor.detach().cpu().clone()
+        for name, tensor in model.state_dict().items()})");
               },
           .saved_bytes = [](const Figures& figures) { return figures.parameters; }};
 }

@@ -5,21 +5,21 @@
 namespace oomscope {
 
 Remedy quantised_loading() {
-  return {
-      .id = "quantised-loading",
-      .page = "capacity",
-      .effect = Effect::figures,
-      .applies = is_gpu_case,
-      .snippets =
-          [](const Circumstances& circumstances) {
-            if (circumstances.framework == "vllm") return bash(R"(vllm serve NAME-AWQ --quantization awq)");
-            return python(R"(quantisation = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
-model = AutoModelForCausalLM.from_pretrained(name, quantization_config=quantisation))");
-          },
-      .saved_bytes =
-          [](const Figures& figures) {
-            return figures.parameters ? std::optional<int64_t>(*figures.parameters / 2) : std::nullopt;
-          }};
+  return {.id = "quantised-loading",
+          .page = "capacity",
+          .effect = Effect::figures,
+          .applies = is_gpu_case,
+          .snippets =
+              [](const Circumstances& circumstances) {
+                if (circumstances.framework == "vllm") return bash(R"(vllm serve NAME-AWQ --quantization awq)");
+                return python(R"(bits = BitsAndBytesConfig(load_in_4bit=True,
+                          bnb_4bit_compute_dtype=torch.bfloat16)
+model = AutoModelForCausalLM.from_pretrained(name, quantization_config=bits))");
+              },
+          .saved_bytes =
+              [](const Figures& figures) {
+                return figures.parameters ? std::optional<int64_t>(*figures.parameters / 2) : std::nullopt;
+              }};
 }
 
 }  // namespace oomscope

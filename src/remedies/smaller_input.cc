@@ -15,8 +15,10 @@ Remedy smaller_input() {
           [](const Circumstances& circumstances) {
             if (circumstances.framework == "transformers")
               return python(R"(batch = tokenizer(texts, truncation=True, max_length=1024, return_tensors="pt"))");
+            if (!circumstances.has_images) return python("tokens = tokens[:, :1024]");
             return python(
-                R"(images = torch.nn.functional.interpolate(images, size=(512, 512), antialias=True, mode="bilinear"))");
+                R"(images = torch.nn.functional.interpolate(
+    images, size=(512, 512), antialias=True, mode="bilinear"))");
           },
       .saved_bytes =
           [](const Figures& figures) {

@@ -77,7 +77,7 @@ bool is_gpu_case(const Circumstances& circumstances) {
 }
 
 bool is_training_case(const Circumstances& circumstances) {
-  return is_gpu_case(circumstances) && circumstances.phase != Phase::generation &&
+  return is_gpu_case(circumstances) && !circumstances.is_inference && circumstances.phase != Phase::generation &&
          circumstances.phase != Phase::evaluation;
 }
 

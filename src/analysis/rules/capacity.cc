@@ -49,8 +49,15 @@ std::vector<Finding> find_capacity(const CaseFacts& facts) {
   }
   Finding finding = failure_of_card(run, "capacity",
                                     kind == Kind::gpu_oom_capacity ? "nothing-else-explains" : "card-held-by-others");
-  add_changes(finding, run, std::nullopt,
-              {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "sharding", "larger-gpu"});
+  if (run.structure.passes.empty() &&
+      run.phase == Phase::load) {  // the weights alone are too much: no batch is at fault
+    add_changes(finding, run, std::nullopt,
+                {"quantised-loading", "sharding", "model-parallel", "offload", "smaller-model", "larger-gpu"});
+  } else {
+    add_changes(
+        finding, run, std::nullopt,
+        {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "sharding", "larger-gpu"});
+  }
   return {finding};
 }
 

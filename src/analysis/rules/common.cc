@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "analysis/framework.h"
 #include "analysis/user_code.h"
 #include "base/bytes_text.h"
 #include "remedies/causes.h"
@@ -13,12 +14,21 @@ namespace {
 
 std::optional<int64_t> figure(int64_t bytes) { return bytes > 0 ? std::optional<int64_t>(bytes) : std::nullopt; }
 
+// Where no frames tell, images are taken for granted.
+bool goes_through_convolutions(const Structure& structure) {
+  return !structure.has_frames || std::any_of(structure.stacks.begin(), structure.stacks.end(),
+                                              [](const StackTraits& traits) { return traits.has(Trait::convolution); });
+}
+
 Circumstances circumstances_of(const RunFacts& facts, const Finding& finding) {
   Circumstances circumstances;
   circumstances.kind = facts.diagnosis->kind;
   circumstances.phase = finding.instant.phase;
   circumstances.compute_capability = facts.compute_capability;
   circumstances.is_16_bit = facts.is_16_bit;
+  circumstances.is_inference = facts.is_inference();
+  circumstances.has_images = goes_through_convolutions(facts.structure);
+  circumstances.framework = training_framework(*facts.snapshot);
   circumstances.expandable_segments = facts.diagnosis->verification->config.settings.expandable_segments;
   circumstances.figures.parameters = figure(facts.bytes_at(Category::parameter));
   circumstances.figures.gradients = figure(facts.bytes_at(Category::gradient));
