@@ -58,7 +58,7 @@ Answer answer_of(const Diagnosis& diagnosis, const Changes& changes, std::vector
   Answer answer{.kind = std::string(name_of(diagnosis.kind)),
                 .instant = findings.empty() ? "" : instant_text(findings.front().instant, language),
                 .verdict = say(verdict, language),
-                .outlook = say(changes.sentence, language),
+                .outlook = outlook_text(changes, findings, language),
                 .balance = {},
                 .balance_total = diagnosis.balance_total_bytes,
                 .changes = {},

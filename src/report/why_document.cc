@@ -1,6 +1,7 @@
 #include "report/why_document.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -398,6 +399,15 @@ void set_commands(const Measure& measure, Change& change) {
 
 }  // namespace
 
+std::string outlook_text(const Changes& changes, const std::vector<Finding>& findings, Language language) {
+  constexpr std::array<std::string_view, 3> kServes = {"why.avoidable", "why.open", "why.open-but-placement"};
+  const bool serves = std::find(kServes.begin(), kServes.end(), changes.sentence.key) != kServes.end();
+  const bool grows =
+      !findings.empty() && (findings.front().id == "graph-kept" || findings.front().id == "tensors-kept");
+  if (!serves || !grows) return say(changes.sentence, language);
+  return say(Phrase{.key = "why.only-later"}.with("outlook", {changes.sentence}), language);
+}
+
 void add_measures(std::vector<Finding>& findings, const Changes& changes) {
   const bool completed = !changes.runs.empty() && changes.verdicts.empty();
   for (Finding& finding : findings) {
@@ -520,7 +530,7 @@ std::vector<Section> changes_sections(const Diagnosis& diagnosis, const Changes&
   std::vector<Section> sections;
   if (!changes.sentence.empty()) {
     sections.push_back(
-        joined(Section{.body = Sentence{.text = say(changes.sentence, language), .style = Style::bold}}));
+        joined(Section{.body = Sentence{.text = outlook_text(changes, findings, language), .style = Style::bold}}));
   }
   const size_t taken = height(diagnosis_sections(diagnosis, findings, language)) + height(sections) + height(end);
   size_t room = kFirstScreenLines - std::min(kFirstScreenLines, taken);

@@ -24,6 +24,9 @@ namespace oomscope {
                                                    const std::vector<Finding>& findings, const std::string& path,
                                                    Language language);
 [[nodiscard]] Caveats all_caveats(const Diagnosis& diagnosis, const Changes& changes);
+// What would have made it fit, or how much less would do. Where something grows from step to step, a setting that
+// serves the request puts the failure off, and that is said.
+[[nodiscard]] std::string outlook_text(const Changes& changes, const std::vector<Finding>& findings, Language language);
 // A change whose remedy was tried as a measure, and that nothing else answers: what the form of it that saves most
 // brought.
 void add_measures(std::vector<Finding>& findings, const Changes& changes);
