@@ -143,8 +143,9 @@ constexpr size_t kPageColumns = 80;  // of the step's picture
 const MeasureOutcome* measure_to_draw(const std::vector<MeasureOutcome>& measures) {
   const MeasureOutcome* best = nullptr;
   const auto is_better = [](const MeasureOutcome& a, const MeasureOutcome& b) {
-    if (a.fits != b.fits) return a.fits;
-    return a.fits ? a.measure.rank_cost < b.measure.rank_cost : a.saved_allocated > b.saved_allocated;
+    const bool fits = a.fits == Fits::yes;
+    if (fits != (b.fits == Fits::yes)) return fits;
+    return fits ? a.measure.rank_cost < b.measure.rank_cost : a.saved_allocated > b.saved_allocated;
   };
   for (const MeasureOutcome& outcome : measures) {
     if (!outcome.refused.empty() || outcome.brings_nothing || outcome.measure.needs_ranks) continue;

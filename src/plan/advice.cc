@@ -15,6 +15,7 @@
 namespace oomscope {
 namespace {
 
+constexpr int64_t kUsualMicroBatches = 8;  // more only of a batch that is known to have as many samples
 constexpr size_t kConfirmed = 20;
 constexpr size_t kEnough = 3;    // sets that fit
 constexpr double kSlack = 1.06;  // how far above the cap an estimate may be that is still tried
@@ -191,6 +192,37 @@ void keep_cheapest(std::vector<MeasureSet>& sets, const std::string& conf) {
   sets = std::move(kept);
 }
 
+WhatIf with_share_of_cap(WhatIf question, double share) {
+  question.cap_bytes = static_cast<int64_t>(static_cast<double>(*question.cap_bytes) * share);
+  return question;
+}
+
+// `result` has the outcome without a limit.
+void place_under_cap(const RequestStream& requests, const WhatIf& question, MeasureOutcome& result) {
+  const double cap = static_cast<double>(*question.cap_bytes);
+  const double error = result.measure.error;
+  result.capped_reserved = result.outcome.peak_reserved;
+  result.fits = Fits::yes;
+  if (static_cast<double>(result.outcome.peak_reserved) * (1 + error) <= cap) return;
+  result.fits = Fits::no;
+  if (static_cast<double>(result.outcome.peak_requested) > cap * (1 + error)) return;
+  const OutcomeRange less = replay_range(requests, with_share_of_cap(question, 1 - error));
+  result.capped_reserved = less.main.peak_reserved;
+  if (less.completed_everywhere) {
+    result.fits = Fits::yes;
+  } else if (replay_range(requests, with_share_of_cap(question, 1 + error)).completed_somewhere) {
+    result.fits = Fits::unknown;
+  }
+}
+
+// How far the measures together may be off. Settings alone change no request: their replay is as sure as the
+// recording's.
+double error_of(const MeasureSet& set) {
+  double error = 0;
+  for (const Measure& measure : set.measures) error += measure.error;
+  return std::min(error, 0.5);
+}
+
 }  // namespace
 
 std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& question, const JobSetting& setting,
@@ -212,6 +244,10 @@ std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& ques
       result.refused = "batch-too-small";
       return;
     }
+    if (measure.group == MeasureGroup::batch && !setting.batch && measure.number > kUsualMicroBatches) {
+      result.refused = "batch-unknown";
+      return;
+    }
     const Result<Job> changed = measure.apply(job, measure.number);
     if (!changed) {
       result.refused = changed.error().what;
@@ -221,10 +257,7 @@ std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& ques
     result.saved_allocated = base.peak_allocated - result.outcome.peak_allocated;
     result.brings_nothing =
         static_cast<double>(result.saved_allocated) < kNothing * static_cast<double>(base.peak_allocated);
-    if (!question.cap_bytes) return;
-    const OutcomeRange capped = replay_range(changed->requests, question);
-    result.fits = capped.completed_everywhere;
-    result.capped_reserved = capped.main.peak_reserved;
+    if (question.cap_bytes) place_under_cap(changed->requests, question, result);
   });
   return outcomes;
 }
@@ -272,18 +305,22 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
     search.combinations = ranking.combinations;
     std::sort(ranking.best.begin(), ranking.best.end(), is_better);
     std::vector<MeasureSet> sets(ranking.best.size());
+    std::vector<char> is_sure(sets.size());  // not bool: written by several threads
     run_parallel(sets.size(), threads, [&](size_t i) {
       sets[i] = set_of(ranking.best[i], known);
       const std::optional<Job> changed = apply_all(job, ranking.best[i]);
       if (!changed) return;
       WhatIf own = question;
       own.settings = settings[ranking.best[i].conf];
-      sets[i].outcome = replay_range(changed->requests, own);
+      sets[i].outcome = replay_range(changed->requests, with_share_of_cap(own, 1 - error_of(sets[i])));
+      is_sure[i] = sets[i].measures.empty() ? fits_in(changed->requests, own) == Fits::yes
+                                            : sets[i].outcome.completed_everywhere;
       sets[i].step = step_series(*changed, kStepColumns);
     });
     search.replayed += static_cast<int64_t>(sets.size());
-    for (MeasureSet& set : sets) {
-      if (set.outcome.completed_everywhere) search.fitting.push_back(std::move(set));
+    for (size_t i = 0; i < sets.size(); ++i) {
+      const bool changes_something = !sets[i].measures.empty() || sets[i].conf != known.front();
+      if (is_sure[i] != 0 && changes_something) search.fitting.push_back(std::move(sets[i]));
     }
     keep_cheapest(search.fitting, known.front());
   }

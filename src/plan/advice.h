@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/fit.h"
 #include "plan/job.h"
 #include "plan/measures/measure.h"
 #include "plan/step_series.h"
@@ -29,8 +30,8 @@ struct MeasureOutcome {
   Measure measure;
   std::string refused;          // why it cannot be applied, a key's last part; empty: replayed
   Outcome outcome;              // without a limit
-  bool fits = false;            // completes under the cap, where there is one
-  int64_t capped_reserved = 0;  // peak under that cap
+  Fits fits = Fits::unknown;    // under the cap, where there is one: yes and no hold for the measure's error as well
+  int64_t capped_reserved = 0;  // peak under that cap, where it fits
   int64_t saved_allocated = 0;  // of the peak; negative: it needs more
   bool brings_nothing = false;
 };
@@ -43,7 +44,7 @@ struct MeasureOutcome {
 struct MeasureSet {
   std::vector<Measure> measures;
   std::string conf;      // allocator settings
-  OutcomeRange outcome;  // under the cap
+  OutcomeRange outcome;  // in as much less than the cap as the measures may be off
   StepSeries step;       // one step of it
   double cost = 1;       // product of the measures' rank_cost
   std::optional<double> time_factor;

@@ -106,11 +106,19 @@ class LargestSearch {
     return low > 0 ? std::optional<int64_t>(low) : std::nullopt;
   }
 
-  // The first value from `from` on that surely does not fit.
-  int64_t first_no(int64_t from) {
-    int64_t value = from;
-    while (fits(value) == Fits::unknown && value < from + 64) ++value;
-    return value;
+  // The first value from `from` on that surely does not fit, if there is one in reach.
+  std::optional<int64_t> first_no(int64_t from) {
+    int64_t low = from - 1;
+    int64_t high = from;
+    for (int64_t step = 1; fits(high) != Fits::no; step *= 2) {
+      if (high > kMostValue) return std::nullopt;
+      low = std::exchange(high, high + step);
+    }
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      (fits(middle) == Fits::no ? high : low) = middle;
+    }
+    return high;
   }
 
  private:

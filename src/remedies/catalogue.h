@@ -6,6 +6,7 @@
 namespace oomscope {
 
 [[nodiscard]] Remedy allocator_setting();
+[[nodiscard]] Remedy backward_each_part();
 [[nodiscard]] Remedy bucket_view();
 [[nodiscard]] Remedy check_data();
 [[nodiscard]] Remedy check_disk();

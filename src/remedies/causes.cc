@@ -9,7 +9,7 @@ namespace oomscope {
 std::span<const CauseGuide> cause_guides() {
   static constexpr auto all = std::to_array<CauseGuide>({
       // Seen in a recording of the card's memory, some in a log too.
-      {"graph-kept", {"loss-item", "detach", "gradient-accumulation"}, {"empty-cache-saves"}},
+      {"graph-kept", {"loss-item", "detach", "backward-each-part", "gradient-accumulation"}, {"empty-cache-saves"}},
       {"tensors-kept", {"results-to-cpu", "detach", "delete-references"}, {"empty-cache-saves"}},
       {"second-model", {"delete-references", "clear-traceback"}, {"empty-cache-saves"}},
       {"grad-in-evaluation",

@@ -56,6 +56,7 @@ std::string_view name_of(Place place) {
 
 std::span<const Remedy> remedies() {
   static const std::array all = {allocator_setting(),
+                                 backward_each_part(),
                                  bucket_view(),
                                  check_data(),
                                  check_disk(),

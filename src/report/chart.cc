@@ -197,7 +197,8 @@ StackedTimeline timeline_of(const RecordingView& view, Layers by, const std::str
     }
   }
   timeline.left_label = say(Phrase{.key = "page.event"}.with("event", "0"), language);
-  timeline.right_label = say(Phrase{.key = "page.event"}.with("event", format_count(view.events)), language);
+  timeline.right_label =
+      say(Phrase{.key = "page.event"}.with("event", format_count(std::max<int64_t>(view.events - 1, 0))), language);
   return timeline;
 }
 

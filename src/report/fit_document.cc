@@ -99,15 +99,22 @@ class FitWriter {
               .style = Style::plain});
     }
     table.note = words("fit.recorded-note");
+    const bool any_guessed = std::any_of(report_.fit.points.begin(), report_.fit.points.end(),
+                                         [&](const FitPoint& point) { return has_guesses(point); });
+    if (any_guessed) table.note += "\n" + words("fit.guesses-note");
     return table;
+  }
+
+  [[nodiscard]] bool has_guesses(const FitPoint& point) const {
+    return !report_.model.guesses.empty() && !point.recorded &&
+           point.outcome.peak_reserved_low != point.outcome.peak_reserved_high;
   }
 
   // With the range where scratch is guessed.
   [[nodiscard]] std::string reserved_text(const FitPoint& point) const {
     const OutcomeRange& range = point.outcome;
     const std::string middle = format_mib(range.main.peak_reserved);
-    if (report_.model.guesses.empty() || point.recorded || range.peak_reserved_low == range.peak_reserved_high)
-      return middle;
+    if (!has_guesses(point)) return middle;
     const auto count = [](int64_t bytes) { return format_count(bytes / kMiB); };
     return fmt::format("{} ({}–{})", middle, count(range.peak_reserved_low), count(range.peak_reserved_high));
   }

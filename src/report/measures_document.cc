@@ -153,7 +153,7 @@ std::vector<Section> measures_sections(const std::vector<MeasureOutcome>& measur
     table.rows.push_back(
         Row{.cells = {name_in(outcome->measure, language), format_mib(outcome->outcome.peak_allocated),
                       format_mib(outcome->saved_allocated), time_text(outcome->measure.time_factor, language),
-                      has_cap ? say(outcome->fits ? "fit.fits.yes" : "fit.fits.no", language) : ""},
+                      has_cap ? say("fit.fits." + std::string(name_of(outcome->fits)), language) : ""},
             .style = Style::plain});
   }
   if (!table.rows.empty()) sections.push_back(Section{.body = std::move(table), .joined = false});
@@ -172,6 +172,12 @@ std::vector<Section> measures_sections(const std::vector<MeasureOutcome>& measur
   return sections;
 }
 
+namespace {
+
+Json completed_json(Fits fits) { return fits == Fits::unknown ? Json(nullptr) : Json(fits == Fits::yes); }
+
+}  // namespace
+
 Json measures_json(const std::vector<MeasureOutcome>& measures, bool has_cap, std::optional<int64_t> batch) {
   Json list = Json::array();
   for (const MeasureOutcome& outcome : measures) {
@@ -189,8 +195,9 @@ Json measures_json(const std::vector<MeasureOutcome>& measures, bool has_cap, st
                             {"peak_reserved", outcome.outcome.peak_reserved},
                             {"saved_allocated", outcome.saved_allocated},
                             {"brings_nothing", outcome.brings_nothing},
-                            {"completed", has_cap ? Json(outcome.fits) : Json(nullptr)}};
+                            {"completed", has_cap ? completed_json(outcome.fits) : Json(nullptr)}};
     }
+    entry["error"] = outcome.measure.error;
     entry["time_factor"] = time_json(outcome.measure.time_factor);
     entry["snippets"] = outcome.refused.empty() ? snippets_json({outcome.measure}, "", batch) : Json(nullptr);
     list.push_back(std::move(entry));

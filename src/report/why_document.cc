@@ -415,8 +415,9 @@ void add_measures(std::vector<Finding>& findings, const Changes& changes) {
       const MeasureOutcome* form = was_tried(change) ? nullptr : form_of(change.remedy, changes.measures);
       if (form == nullptr) continue;
       Predicted predicted;
-      if (changes.measures_have_cap) predicted.completed = form->fits;
-      predicted.peak_reserved = changes.measures_have_cap ? form->capped_reserved : form->outcome.peak_reserved;
+      const bool decided = changes.measures_have_cap && form->fits != Fits::unknown;
+      if (decided) predicted.completed = form->fits == Fits::yes;
+      predicted.peak_reserved = decided ? form->capped_reserved : form->outcome.peak_reserved;
       predicted.saved_bytes = std::max<int64_t>(form->saved_allocated, 0);
       predicted.source = Phrase{.key = "measure.replayed"}.with("measure", name_of(form->measure));
       change.predicted = predicted;
@@ -429,12 +430,29 @@ void add_measures(std::vector<Finding>& findings, const Changes& changes) {
   }
 }
 
+namespace {
+
+// A setting costs nothing, so where nothing is at fault but the amount, it comes first if it brings as much as the
+// rest.
+bool is_best(const Change& setting, const std::string& cause, const std::vector<Change>& others) {
+  if (cause == "capacity") return setting.predicted->completed.value_or(false);
+  if (cause != "none") return false;
+  return std::all_of(others.begin(), others.end(), [&](const Change& other) {
+    return !other.predicted || !other.predicted->peak_reserved ||
+           *other.predicted->peak_reserved >= *setting.predicted->peak_reserved;
+  });
+}
+
+}  // namespace
+
 void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis, const Changes& changes) {
   const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   if (list.empty() || findings.empty()) return;
   const SweepRun& run = *list.front();
+  const std::optional<bool> completed =
+      changes.at_high_end ? std::nullopt : std::optional(run.outcome.main.completed);  // else the limit decides
   const Predicted predicted{
-      .completed = run.outcome.main.completed,
+      .completed = completed,
       .peak_reserved = run.outcome.main.peak_reserved,
       .peak_reserved_low = known(run.outcome, run.outcome.peak_reserved_low),
       .peak_reserved_high = known(run.outcome, run.outcome.peak_reserved_high),
@@ -448,11 +466,9 @@ void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis
   std::vector<Change>& all = findings.front().changes;
   const auto named =
       std::find_if(all.begin(), all.end(), [](const Change& change) { return change.remedy == "allocator-setting"; });
-  if (named != all.end()) {
-    *named = setting;
-  } else {
-    all.push_back(setting);
-  }
+  const bool was_first = named != all.end() && named == all.begin();
+  if (named != all.end()) all.erase(named);
+  all.insert(was_first || is_best(setting, findings.front().id, all) ? all.begin() : all.end(), setting);
 }
 
 std::string proof_text(const Verification& verification, const std::vector<RuleSet>& rules, Language language) {

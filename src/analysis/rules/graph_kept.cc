@@ -31,7 +31,7 @@ std::vector<Finding> find_graph_kept(const CaseFacts& facts) {
     } else if (run.structure.passes[growth.last_pass].step == run.structure.passes[growth.first_pass].step &&
                run.structure.trains) {
       // No optimizer step lies between them: losses of micro-batches, added for one backward.
-      add_changes(finding, run, growth.bytes - each, {"loss-item", "gradient-accumulation", "detach"});
+      add_changes(finding, run, growth.bytes - each, {"loss-item", "backward-each-part", "detach"});
     } else {
       add_changes(finding, run, growth.bytes - each);
     }

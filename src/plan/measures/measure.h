@@ -38,6 +38,7 @@ struct Measure {
   Result<Job> (*apply)(const Job& job, int64_t number) = nullptr;
   int64_t number = 0;                      // micro-batches, every so manieth layer, processes; 0: none of these
   std::optional<double> time_factor = {};  // of a step; empty: not known
+  double error = 0.03;  // how far its predicted peak was off, at worst, on models that it was not made on (accuracy.md)
   // To rank sets of measures only: time as far as known or usual, and more where results or the set-up change.
   double rank_cost = 1;
   bool needs_ranks = false;  // several processes

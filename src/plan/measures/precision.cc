@@ -203,6 +203,7 @@ Measure autocast_bf16() {
           .remedy = "mixed-precision",
           .group = MeasureGroup::precision,
           .apply = [](const Job& job, int64_t) { return cast(job, false); },
+          .error = 0.08,
           .rank_cost = 1.04};
 }
 Measure pure_bf16() {
@@ -211,6 +212,7 @@ Measure pure_bf16() {
           .remedy = "mixed-precision",
           .group = MeasureGroup::precision,
           .apply = [](const Job& job, int64_t) { return cast(job, true); },
+          .error = 0.08,
           .rank_cost = 1.5};
 }
 
