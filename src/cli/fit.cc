@@ -128,6 +128,10 @@ Result<int> run(const Options& options, Output& output) {
   for (const std::string& path : arguments.recordings) {
     OOM_TRY(LoadedRecording loaded,
             load_recording({.path = path, .device = arguments.device, .rules = arguments.rules}));
+    if (!loaded.snapshot->complete && arguments.recordings.size() > 1) {
+      return Error{
+          .code = "recording-cut", .what = "error.recording-cut", .where = path, .hint = "error.recording-cut.hint"};
+    }
     if (!loaded.snapshot->complete) output.set_incomplete();
     add_replay_caveats(*loaded.verification, report.caveats);
     inputs.push_back({.verification = loaded.verification.get(), .path = path});

@@ -84,7 +84,7 @@ class FitWriter {
                             {.header = words("fit.reserved"), .align = Align::right},
                             {.header = report_.cap_bytes ? words("fit.limited") : "", .align = Align::right},
                             {.header = words("fit.fits")},
-                            {.header = words("fit.instant"), .may_shrink = true}},
+                            {.header = words("fit.instant"), .may_wrap = true}},
                 .rows = {},
                 .total = std::nullopt,
                 .note = ""};
@@ -121,7 +121,7 @@ class FitWriter {
 
   [[nodiscard]] Table settings_table() const {
     Table table{.title = words("fit.settings.title"),
-                .columns = {{.header = words("fit.settings.conf"), .may_shrink = true},
+                .columns = {{.header = words("fit.settings.conf"), .may_wrap = true},
                             {.header = words("fit.settings.largest"), .align = Align::right}},
                 .rows = {},
                 .total = std::nullopt,

@@ -141,7 +141,7 @@ std::vector<Section> measures_sections(const std::vector<MeasureOutcome>& measur
   std::vector<Section> sections;
   if (measures.empty()) return sections;
   Table table{.title = say("measure.title", language),
-              .columns = {{.header = say("measure.name", language), .may_shrink = true},
+              .columns = {{.header = say("measure.name", language), .may_wrap = true},
                           {.header = say("measure.peak", language), .align = Align::right},
                           {.header = say("measure.saves", language), .align = Align::right},
                           {.header = say("measure.time", language), .align = Align::right},
