@@ -231,8 +231,11 @@ std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& ques
   unlimited.cap_bytes.reset();
   const Outcome base = replay_what_if(job.requests, unlimited);
   std::vector<MeasureOutcome> outcomes;
-  for (Measure& measure : all_measures(setting.ranks.value_or(kUsualRanks)))
+  const bool for_momentum = has_momentum_alone(job);
+  for (Measure& measure : all_measures(setting.ranks.value_or(kUsualRanks))) {
+    measure.for_momentum = for_momentum;
     outcomes.push_back({.measure = std::move(measure), .refused = {}, .outcome = {}});
+  }
   run_parallel(outcomes.size(), threads, [&](size_t i) {
     MeasureOutcome& result = outcomes[i];
     const Measure& measure = result.measure;

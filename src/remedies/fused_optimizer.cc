@@ -15,7 +15,7 @@ Remedy fused_optimizer() {
               },
           .recipe =
               [](const Circumstances& circumstances) {
-                const std::string start = "torch.optim.AdamW(model.parameters(), lr=1e-4, ";
+                const std::string start = optimizer_class(circumstances, "(model.parameters(), ") + ", ";
                 if (circumstances.variant == "foreach-off" || !torch_is_at_least(circumstances, 2, 0)) {
                   return Recipe{.optimizer = start + "foreach=False)"};
                 }

@@ -26,7 +26,10 @@ Recipe adafactor(const Circumstances& circumstances) {
 
 Recipe eight_bit(const Circumstances& circumstances) {
   if (circumstances.framework == "transformers") return {.arguments = {R"(optim="adamw_bnb_8bit")"}};
-  return {.imports = {"import bitsandbytes"}, .optimizer = "bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-4)"};
+  const char* made = circumstances.has_momentum_alone
+                         ? "bitsandbytes.optim.SGD8bit(model.parameters(), lr=1e-2, momentum=0.9)"
+                         : "bitsandbytes.optim.AdamW8bit(model.parameters(), lr=1e-4)";
+  return {.imports = {"import bitsandbytes"}, .optimizer = made};
 }
 
 }  // namespace

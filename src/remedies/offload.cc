@@ -15,8 +15,9 @@ constexpr const char* kAllConfig =
 
 Recipe states(const Circumstances& circumstances) {
   if (has_config(circumstances)) return {.config = kStatesConfig};
-  return {.imports = {"from torchao.optim import CPUOffloadOptimizer"},
-          .optimizer = "CPUOffloadOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-4, fused=True)"};
+  return {
+      .imports = {"from torchao.optim import CPUOffloadOptimizer"},
+      .optimizer = "CPUOffloadOptimizer(model.parameters(), " + optimizer_class(circumstances, ", ") + ", fused=True)"};
 }
 
 Recipe parameters(const Circumstances& circumstances) {

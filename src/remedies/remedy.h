@@ -66,7 +66,9 @@ struct Circumstances {
   std::optional<int> visible_devices = {};
   bool is_16_bit = false;     // computes in 16 bits already
   bool is_inference = false;  // passes without a backward, whose graphs nobody keeps
-  bool has_images = true;     // goes through convolutions; else through layers that take tokens
+  bool has_momentum_alone =
+      false;               // its optimizer keeps one number a parameter, as SGD with momentum does; else Adam's
+  bool has_images = true;  // goes through convolutions; else through layers that take tokens
   bool is_notebook = false;
   bool is_container = false;
   bool is_slurm = false;

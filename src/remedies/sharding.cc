@@ -19,7 +19,8 @@ Recipe in_torch(const Circumstances& circumstances, int stage) {
     recipe = {.imports = {"from torch.distributed.optim import ZeroRedundancyOptimizer",
                           "from torch.nn.parallel import DistributedDataParallel"},
               .lines = {"model = DistributedDataParallel(model, gradient_as_bucket_view=True)"},
-              .optimizer = "ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-4)"};
+              .optimizer = "ZeroRedundancyOptimizer(model.parameters(), optimizer_class=" +
+                           optimizer_class(circumstances, ", ") + ")"};
   } else if (torch_is_at_least(circumstances, 2, 6)) {
     const std::string options = stage == 2 ? ", reshard_after_forward=False" : "";
     recipe = {.imports = {"from torch.distributed.fsdp import fully_shard"},

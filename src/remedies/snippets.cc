@@ -76,6 +76,12 @@ bool is_gpu_case(const Circumstances& circumstances) {
   return false;
 }
 
+std::string optimizer_class(const Circumstances& circumstances, std::string_view separator) {
+  const bool sgd = circumstances.has_momentum_alone;
+  return std::string(sgd ? "torch.optim.SGD" : "torch.optim.AdamW") + std::string(separator) +
+         (sgd ? "lr=1e-2, momentum=0.9" : "lr=1e-4");
+}
+
 bool is_training_case(const Circumstances& circumstances) {
   return is_gpu_case(circumstances) && !circumstances.is_inference && circumstances.phase != Phase::generation &&
          circumstances.phase != Phase::evaluation;

@@ -26,7 +26,9 @@ namespace oomscope {
 [[nodiscard]] std::string_view allocator_variable(const Circumstances& circumstances);
 
 // Predicates for Remedy::applies.
-[[nodiscard]] bool is_gpu_case(const Circumstances& circumstances);       // the card's memory, or a peak there
+[[nodiscard]] bool is_gpu_case(const Circumstances& circumstances);  // the card's memory, or a peak there
+// "torch.optim.AdamW, lr=1e-4": the class of the job's optimizer with its arguments, and how both stand in a call.
+[[nodiscard]] std::string optimizer_class(const Circumstances& circumstances, std::string_view separator);
 [[nodiscard]] bool is_training_case(const Circumstances& circumstances);  // such a case while training
 [[nodiscard]] bool is_host_case(const Circumstances& circumstances);      // the machine's or container's memory
 [[nodiscard]] bool is_loader_case(const Circumstances& circumstances);    // host memory, shared memory, descriptors

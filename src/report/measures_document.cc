@@ -95,6 +95,7 @@ std::vector<std::string> lines_of(const std::vector<Measure>& measures, const st
   }
   for (const Measure& measure : measures) {
     circumstances.variant = measure.id;
+    circumstances.has_momentum_alone = measure.for_momentum;
     circumstances.number = measure.number > 0 ? std::optional(measure.number) : std::nullopt;
     add(measure.remedy);
   }

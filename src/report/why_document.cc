@@ -392,7 +392,8 @@ void set_commands(const Measure& measure, Change& change) {
   const Remedy* remedy = find_remedy(change.remedy);
   if (remedy == nullptr) return;
   const Circumstances form{.variant = measure.id,
-                           .number = measure.number > 0 ? std::optional(measure.number) : std::nullopt};
+                           .number = measure.number > 0 ? std::optional(measure.number) : std::nullopt,
+                           .has_momentum_alone = measure.for_momentum};
   std::vector<std::string> commands = change_of(*remedy, form).commands;
   if (commands != change_of(*remedy, Circumstances{}).commands) change.commands = std::move(commands);
 }

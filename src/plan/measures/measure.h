@@ -41,13 +41,17 @@ struct Measure {
   double error = 0.03;  // how far its predicted peak was off, at worst, on models that it was not made on (accuracy.md)
   // To rank sets of measures only: time as far as known or usual, and more where results or the set-up change.
   double rank_cost = 1;
-  bool needs_ranks = false;  // several processes
+  bool needs_ranks = false;   // several processes
+  bool for_momentum = false;  // of a job whose optimizer keeps one number a parameter: decides the lines to paste
 };
 
 // `ranks`: over so many processes are states divided.
 [[nodiscard]] std::vector<Measure> all_measures(int64_t ranks);
 
 [[nodiscard]] Phrase name_of(const Measure& measure);
+
+// Does its optimizer keep momentum alone, not Adam's two numbers a parameter?
+[[nodiscard]] bool has_momentum_alone(const Job& job);
 
 // With so many times fewer samples, from an event of the recording on.
 [[nodiscard]] Job with_smaller_batch(const Job& job, double by, uint32_t from_event = 0);

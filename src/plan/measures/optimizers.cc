@@ -40,13 +40,16 @@ Result<Job> fused(const Job& job) {
   return editor.build();
 }
 
-bool has_two_states(const Job& job) {
+// From so many lines does the optimizer make its state: Adam from two.
+size_t lines_of_state(const Job& job) {
   std::set<StackId> stacks;
   for (uint32_t id = 0; id < job.blocks.size(); ++id) {
     if (is_optimizer_state(job, id)) stacks.insert(job.blocks[id].stack);
   }
-  return stacks.size() > 1;
+  return stacks.size();
 }
+
+bool has_two_states(const Job& job) { return lines_of_state(job) > 1; }
 
 // One parameter after the other: twice its size for a moment, as Adam's single-tensor step makes (sqrt, then add).
 Result<Job> one_by_one(const Job& job) {
@@ -168,6 +171,8 @@ Result<Job> offload_optimizer(const Job& job) {
 }
 
 }  // namespace
+
+bool has_momentum_alone(const Job& job) { return lines_of_state(job) == 1; }
 
 Measure fused_step() {
   return {.id = "fused-optimizer",
