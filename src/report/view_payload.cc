@@ -142,7 +142,9 @@ Json tables_json(const RecordingView& view, Language language, const std::vector
                                     {"name", category_name(view, i, language)},
                                     {"colour", std::string(category_colour(i))}});
   }
-  tables["reasons"] = view.reasons;
+  tables["reasons"] = Json::array();
+  for (std::string_view reason : view.reasons)
+    tables["reasons"].push_back(say("reason." + std::string(reason), language));
   tables["phases"] = Json::array();
   for (std::string_view phase : phases) tables["phases"].push_back(say("instant." + std::string(phase), language));
   tables["sites"] = Json::array();

@@ -16,25 +16,20 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** One of several: buttons of which one is pressed. */
-export function choice<T extends string>(
-  label: string,
-  entries: [T, string][],
-  chosen: T,
-  onChange: (value: T) => void,
-): HTMLElement {
+export interface Choice<T> {
+  root: HTMLElement;
+  show(chosen: T): void;
+}
+
+/** One of several: buttons of which one is pressed. What is chosen is its owner's to keep, and to show. */
+export function choice<T extends string>(label: string, entries: [T, string][], onClick: (value: T) => void): Choice<T> {
   const group = element("span", { role: "group", "aria-label": label });
-  const buttons = new Map<T, HTMLButtonElement>();
-  for (const [value, text] of entries) {
-    const button = element("button", { type: "button", "aria-pressed": String(value === chosen) }, text);
-    button.addEventListener("click", () => {
-      for (const [other, each] of buttons) each.setAttribute("aria-pressed", String(other === value));
-      onChange(value);
-    });
-    buttons.set(value, button);
-    group.append(button);
-  }
-  return element("div", { class: "choice" }, label, group);
+  const buttons = entries.map(([value, text]) => button(text, () => onClick(value)));
+  group.append(...buttons);
+  return {
+    root: element("div", { class: "choice" }, label, group),
+    show: (chosen) => buttons.forEach((each, i) => each.setAttribute("aria-pressed", String(entries[i][0] === chosen))),
+  };
 }
 
 export function button(text: string, onClick: () => void): HTMLButtonElement {

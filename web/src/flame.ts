@@ -68,6 +68,19 @@ function child(of: TreeNode, key: string, name: string, place: string, isLibrary
   return found;
 }
 
+/** Names that stand for more than one place: they do not tell which. */
+export function sharedNames(root: TreeNode): Set<string> {
+  const placeOf = new Map<string, string>();
+  const shared = new Set<string>();
+  const visit = ({ name, place, children }: TreeNode) => {
+    if (place !== "" && (placeOf.get(name) ?? place) !== place) shared.add(name);
+    if (place !== "") placeOf.set(name, place);
+    children.forEach(visit);
+  };
+  visit(root);
+  return shared;
+}
+
 const ROW = 20;
 const NARROWEST = 3; // pixels
 
@@ -76,6 +89,7 @@ export class Flame {
   private readonly chart = element("div", { class: "flame", role: "tree", "aria-label": say("flame-name") });
   private readonly found = element("span", { class: "dim", "aria-live": "polite" });
   private tree: TreeNode | null = null;
+  private shared = new Set<string>();
   private path: TreeNode[] = []; // from the root to the node that fills the width
   private isFolded = true;
   private wanted = "";
@@ -122,6 +136,7 @@ export class Flame {
   show(live: Uint32Array): void {
     this.live = live;
     this.tree = callTree(this.recording, live, this.isFolded);
+    this.shared = sharedNames(this.tree);
     this.path = [this.tree];
     this.draw();
   }
@@ -161,10 +176,11 @@ export class Flame {
       this.draw();
     });
     const total = this.tree!.bytes;
+    if (this.shared.has(each.name)) made.append(element("span", {}, ` ${each.place.split("/").pop()}`));
     made.className = isFound ? "found" : each.isLibrary ? "library" : "";
     made.setAttribute("role", "treeitem");
     made.setAttribute("aria-level", String(depth + 1));
-    made.setAttribute("aria-label", `${each.name} ${each.place}, ${bytes(each.bytes)}, ${percent(each.bytes, total)}`);
+    made.setAttribute("aria-label", `${each.name} ${each.place}`.trim() + `, ${bytes(each.bytes)}, ${percent(each.bytes, total)}`);
     made.style.cssText = `left:${left}px;width:${Math.max(right - left - 1, 1)}px;top:${depth * ROW}px`;
     made.addEventListener("pointermove", (event) =>
       showTip(

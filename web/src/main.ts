@@ -3,29 +3,24 @@
 import { decode, unpack } from "./decode";
 import { element } from "./dom";
 import { say, setWords } from "./format";
+import { hashOf, wantedIn, type Shown } from "./link";
 import { Moment } from "./moment";
-import { Series, type By } from "./series";
+import { Series } from "./series";
 import { Timeline } from "./timeline";
 import { WhatIf } from "./whatif";
 
 interface Viewed {
+  index: number; // of the recording in the page
   series: Series;
   timeline: Timeline;
 }
 const viewed: Viewed[] = [];
+const chosen: (Shown | undefined)[] = []; // by recording, as the address has it
+const ADDRESS_MS = 100; // browsers refuse a new address for every repeat of a held key
+let addressTimer = 0;
 const redraws: (() => void)[] = [];
 
-/** "#event=4711&by=site&axis=time": a moment to show, and how. */
-function wanted(): URLSearchParams {
-  return new URLSearchParams(location.hash.slice(1));
-}
-
-function remember(timeline: Timeline): void {
-  const hash = new URLSearchParams({ event: String(timeline.moment), by: timeline.by, axis: timeline.axis.mode });
-  history.replaceState(null, "", `#${hash}`);
-}
-
-async function open(section: Element, text: string, isOnly: boolean): Promise<void> {
+async function open(section: Element, text: string, index: number, isOnly: boolean): Promise<void> {
   const series = new Series(decode(await unpack(text)));
   if (series.recording.events === 0) {
     const state = new Moment(series, () => say("only-state"), () => {});
@@ -34,14 +29,21 @@ async function open(section: Element, text: string, isOnly: boolean): Promise<vo
     return;
   }
   let moment: Moment | null = null;
-  const timeline = new Timeline(series, (event) => {
-    moment?.show(event);
-    if (isOnly) remember(timeline);
+  let detailed = -1; // the event whose details stand there
+  const detail = () => {
+    const { event } = timeline.shown;
+    if (event !== detailed) moment?.show((detailed = event));
+  };
+  const timeline = new Timeline(series, () => {
+    detail();
+    chosen[index] = timeline.shown;
+    clearTimeout(addressTimer);
+    addressTimer = setTimeout(() => history.replaceState(null, "", hashOf(chosen)), ADDRESS_MS);
   });
   moment = new Moment(series, (event) => timeline.eventName(event), (event) => timeline.pick(event));
   section.querySelector(".still")?.replaceWith(timeline.root);
   section.append(moment.root);
-  viewed.push({ series, timeline });
+  viewed.push({ index, series, timeline });
   redraws.push(() => {
     timeline.redraw();
     timeline.draw();
@@ -52,22 +54,16 @@ async function open(section: Element, text: string, isOnly: boolean): Promise<vo
       (document.querySelector("#details") ?? section).before(whatIf.root);
       redraws.push(() => whatIf.redraw());
     }
-    follow(timeline);
-    addEventListener("hashchange", () => follow(timeline));
   }
   timeline.draw();
-  const first = () => moment?.show(timeline.moment);
-  "requestIdleCallback" in window ? requestIdleCallback(first, { timeout: 500 }) : setTimeout(first, 0);
+  "requestIdleCallback" in window ? requestIdleCallback(detail, { timeout: 500 }) : setTimeout(detail, 0);
 }
 
-function follow(timeline: Timeline): void {
-  const hash = wanted();
-  const by = hash.get("by");
-  const axis = hash.get("axis");
-  if (by === "site" || by === "category") timeline.setBy(by as By);
-  if (axis === "time" || axis === "events") timeline.setAxis(axis);
-  const event = Number(hash.get("event") ?? NaN);
-  if (Number.isInteger(event) && event >= 0 && event !== timeline.moment) timeline.pick(event);
+function follow(): void {
+  for (const { index, timeline } of viewed) {
+    const wanted = wantedIn(location.hash, index);
+    if (Object.keys(wanted).length > 0) timeline.set(wanted);
+  }
 }
 
 function startTheme(): void {
@@ -103,9 +99,10 @@ async function start(): Promise<void> {
   startTheme();
   const payloads = [...document.querySelectorAll("script.recording")];
   for (const section of document.querySelectorAll<HTMLElement>("section.view")) {
-    const payload = payloads[Number(section.dataset.recording)];
+    const index = Number(section.dataset.recording);
+    const payload = payloads[index];
     try {
-      await open(section, payload.textContent ?? "", payloads.length === 1);
+      await open(section, payload.textContent ?? "", index, payloads.length === 1);
       payload.textContent = "";
     } catch (error) {
       section.append(element("p", { class: "bad" }, say("broken", { error: String(error) })));
@@ -113,6 +110,8 @@ async function start(): Promise<void> {
   }
   const most = Math.max(...viewed.map(({ timeline }) => timeline.mostBytes()));
   if (viewed.length > 1) for (const { timeline } of viewed) timeline.shareScale(most);
+  follow();
+  addEventListener("hashchange", follow);
   document.documentElement.dataset.ready = "true";
   Object.assign(window, { oomscope: viewed }); // for tests
 }

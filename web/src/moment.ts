@@ -1,19 +1,18 @@
 // One moment in detail: the call tree of what was live, the segments, the driver requests, the largest blocks.
 
-import { button, colour, element, fit, hideTip, onWidth, rows, showTip } from "./dom";
+import { button, element, onWidth } from "./dom";
 import type { Recording } from "./decode";
 import { Flame } from "./flame";
-import { bytes, count, exact, hex, say } from "./format";
+import { bytes, count, exact, say } from "./format";
+import { SegmentMap, siteOf } from "./segment_map";
 import { driverRequests, freeSpaceFor, isSmallRequest, liveAt, segmentsAt, type DriverRequest, type Segment } from "./segments";
 import type { Series } from "./series";
 
 type Tab = "flame" | "segments" | "driver" | "blocks";
 const TABS: Tab[] = ["flame", "segments", "driver", "blocks"];
-const MOST_SEGMENTS = 48;
 const MOST_REQUESTS = 120;
 const MOST_BLOCKS = 100;
-const ROW = 15;
-const LABEL = 150;
+let moments = 0; // in the page
 
 export class Moment {
   readonly root = element("div", { class: "moment" });
@@ -36,16 +35,7 @@ export class Moment {
     this.recording = series.recording;
     this.flame = new Flame(this.recording);
     this.panels = { flame: this.flame.root, segments: element("div"), driver: element("div", { class: "scroll" }), blocks: element("div", { class: "scroll" }) };
-    const list = element("div", { class: "tools", role: "tablist" });
-    for (const tab of TABS) {
-      const made = button(say(tab), () => this.choose(tab));
-      made.setAttribute("role", "tab");
-      this.tabs.set(tab, made);
-      list.append(made);
-      this.panels[tab].setAttribute("role", "tabpanel");
-      this.panels[tab].setAttribute("aria-label", say(tab));
-    }
-    this.root.append(this.title, this.totals, list, ...TABS.map((tab) => this.panels[tab]));
+    this.root.append(this.title, this.totals, this.makeTabs(), ...TABS.map((tab) => this.panels[tab]));
     onWidth(this.root, () => this.tab === "segments" && this.drawSegments());
     this.choose("flame");
   }
@@ -68,10 +58,39 @@ export class Moment {
     this.fill();
   }
 
+  private makeTabs(): HTMLElement {
+    const list = element("div", { class: "tools", role: "tablist" });
+    const prefix = `moment-${++moments}`;
+    for (const tab of TABS) {
+      const made = button(say(tab), () => this.choose(tab));
+      const panel = this.panels[tab];
+      Object.assign(made, { id: `${prefix}-tab-${tab}`, role: "tab" });
+      Object.assign(panel, { id: `${prefix}-${tab}`, role: "tabpanel" });
+      made.setAttribute("aria-controls", panel.id);
+      panel.setAttribute("aria-labelledby", made.id);
+      this.tabs.set(tab, made);
+      list.append(made);
+    }
+    list.addEventListener("keydown", (event) => this.onTabKey(event));
+    return list;
+  }
+
+  /** Only the chosen tab is in the order of Tab; arrows go to the others, round the ends. */
+  private onTabKey(event: KeyboardEvent): void {
+    const at = TABS.indexOf(this.tab);
+    const last = TABS.length - 1;
+    const next = { ArrowLeft: at === 0 ? last : at - 1, ArrowRight: at === last ? 0 : at + 1, Home: 0, End: last }[event.key];
+    if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    this.choose(TABS[next]);
+    this.tabs.get(this.tab)!.focus();
+  }
+
   private choose(tab: Tab): void {
     this.tab = tab;
     for (const [each, made] of this.tabs) {
       made.setAttribute("aria-selected", String(each === tab));
+      made.tabIndex = each === tab ? 0 : -1;
       this.panels[each].hidden = each !== tab;
     }
     this.fill();
@@ -86,11 +105,6 @@ export class Moment {
     if (this.tab === "blocks") this.listBlocks();
   }
 
-  private siteOf(life: number): string {
-    const { lives, kinds, header } = this.recording;
-    return header.sites[kinds.site[lives.kind[life]]][0] || say("no-frames");
-  }
-
   // ---- segments
 
   private drawSegments(): void {
@@ -100,8 +114,9 @@ export class Moment {
       const name = this.poolName(segment);
       groups.set(name, [...(groups.get(name) ?? []), segment]);
     }
-    this.panels.segments.replaceChildren(...[...groups].map(([name, group]) => this.poolMap(name, group)));
-    for (const canvas of this.panels.segments.querySelectorAll("canvas")) canvas.dispatchEvent(new Event("draw"));
+    const maps = [...groups].map(([name, group]) => new SegmentMap(this.recording, this.event, name, group));
+    this.panels.segments.replaceChildren(...maps.map((map) => map.root));
+    for (const map of maps) map.draw();
   }
 
   private poolName(segment: Segment): string {
@@ -112,94 +127,6 @@ export class Moment {
       pool: (header.pools[segment.pool] ?? [0, 0]).join(","),
     };
     return say(segment.pool === 0 ? "pool" : "private", values);
-  }
-
-  /** Segments that live blocks pin most come first: free bytes that nobody can give back. */
-  private poolMap(name: string, segments: Segment[]): HTMLElement {
-    const harm = (segment: Segment) => (segment.free < segment.size ? segment.free : 0);
-    segments.sort((a, b) => harm(b) - harm(a) || b.size - a.size);
-    const shown = segments.slice(0, MOST_SEGMENTS);
-    const sum = (of: (segment: Segment) => number) => segments.reduce((total, each) => total + of(each), 0);
-    const line = say("segment-line", {
-      free: bytes(sum((each) => each.free)),
-      size: bytes(sum((each) => each.size)),
-      count: count(segments.length),
-      pinned: bytes(sum(harm)),
-    });
-    const canvas = element("canvas", { role: "img", "aria-label": `${name}: ${line}` });
-    canvas.style.height = `${shown.length * ROW}px`;
-    canvas.addEventListener("draw", () => this.paint(canvas, shown));
-    canvas.addEventListener("pointermove", (event) => this.tipFor(canvas, shown, event));
-    canvas.addEventListener("pointerleave", hideTip);
-    const box = element("div", { class: "pool" }, element("h3", {}, name), element("p", { class: "dim" }, line), canvas);
-    if (segments.length > shown.length) box.append(element("p", { class: "dim" }, `+ ${count(segments.length - shown.length)}`));
-    return box;
-  }
-
-  private paint(canvas: HTMLCanvasElement, segments: Segment[]): void {
-    const { context, width } = fit(canvas);
-    const { lives, kinds, header } = this.recording;
-    const largest = segments.reduce((most, each) => Math.max(most, each.size), 1);
-    context.font = "11px system-ui, sans-serif";
-    segments.forEach((segment, row) => {
-      const top = row * ROW;
-      const scale = (width - LABEL) / largest;
-      context.fillStyle = colour("--soft");
-      context.textAlign = "right";
-      context.fillText(`${bytes(segment.free)} / ${bytes(segment.size)}`, LABEL - 8, top + 11);
-      context.fillStyle = colour("--rule");
-      context.fillRect(LABEL, top + 1, Math.max(segment.size * scale, 1), ROW - 3);
-      for (const piece of segment.pieces) {
-        if (piece.life < 0) continue;
-        const isPending = lives.freeRequested[piece.life] <= this.event;
-        context.fillStyle = header.categories[kinds.category[lives.kind[piece.life]]].colour;
-        context.globalAlpha = isPending ? 0.5 : 1;
-        const left = LABEL + (piece.address - segment.address) * scale;
-        const wide = piece.size * scale;
-        context.fillRect(left, top + 1, Math.max(wide - (wide > 4 ? 0.5 : 0), 0.5), ROW - 3);
-        context.globalAlpha = 1;
-      }
-    });
-  }
-
-  private tipFor(canvas: HTMLCanvasElement, segments: Segment[], event: PointerEvent): void {
-    const box = canvas.getBoundingClientRect();
-    const segment = segments[Math.floor((event.clientY - box.top) / ROW)];
-    if (!segment) return hideTip();
-    const { lives, kinds, header } = this.recording;
-    const largest = segments.reduce((most, each) => Math.max(most, each.size), 1);
-    const address = segment.address + ((event.clientX - box.left - LABEL) / (box.width - LABEL)) * largest;
-    const piece = segment.pieces.find((each) => address >= each.address && address < each.address + each.size);
-    const about = say("segment-tip", { address: hex(segment.address), size: bytes(segment.size), free: exact(segment.free) });
-    if (!piece) return showTip(event.clientX, event.clientY, about);
-    if (piece.life < 0) {
-      const free = say("free-tip", { size: exact(piece.size), address: hex(piece.address) });
-      return showTip(event.clientX, event.clientY, free, element("div", { class: "dim" }, about));
-    }
-    const born = lives.begin[piece.life];
-    const text = say("block-tip", {
-      size: exact(piece.size),
-      address: hex(piece.address),
-      site: this.siteOf(piece.life),
-      category: header.categories[kinds.category[lives.kind[piece.life]]].name,
-      event: born < 0 ? say("start") : count(born),
-      age: count(this.event - Math.max(born, 0)),
-    });
-    const parts: Node[] = [element("div", {}, text), element("div", { class: "dim" }, about), this.stackOf(piece.life)];
-    if (lives.freeRequested[piece.life] <= this.event) parts.unshift(element("div", { class: "warn" }, say("pending-tip")));
-    showTip(event.clientX, event.clientY, ...parts);
-  }
-
-  /** The innermost frames of a block's stack. */
-  private stackOf(life: number): HTMLElement {
-    const { lives, kinds, header, nodes, stackNode } = this.recording;
-    const lines: [string, string][] = [];
-    let node = stackNode[kinds.stack[lives.kind[life]]];
-    for (; node !== 0 && lines.length < 8; node = nodes.parent[node]) {
-      const [name, file, line] = header.frames[nodes.frame[node]];
-      lines.push([name, line > 0 ? `${file.split("/").pop()}:${line}` : ""]);
-    }
-    return rows(lines);
   }
 
   // ---- driver requests
@@ -262,7 +189,7 @@ export class Moment {
           element("td", { class: "number", title: exact(kinds.size[kind]) }, bytes(kinds.size[kind])),
           element("td", { class: "number" }, born < 0 ? say("start") : count(this.event - born)),
           element("td", {}, header.categories[kinds.category[kind]].name),
-          element("td", {}, this.siteOf(life)),
+          element("td", {}, siteOf(this.recording, life)),
           element("td", { class: "dim" }, header.reasons[kinds.reason[kind]]),
         ),
       );

@@ -5,8 +5,9 @@
 // pixels, so a frame costs the same for a thousand events and for a million.
 
 import { Axis, risingTimes, type AxisMode, type View } from "./axis";
-import { element, choice, button, fit, colour, showTip, hideTip, rows } from "./dom";
+import { element, choice, button, fit, colour, showTip, hideTip, rows, type Choice } from "./dom";
 import { axisStep, axisText, bytes, count, exact, say } from "./format";
+import type { Shown } from "./link";
 import type { Extent } from "./pyramid";
 import type { By, Series } from "./series";
 
@@ -17,9 +18,11 @@ const BOTTOM = 22;
 
 export class Timeline {
   readonly root = element("div", { class: "timeline" });
-  by: By = "category";
   readonly axis: Axis;
-  moment: number;
+  private by: By = "category";
+  private event: number;
+  private readonly byChoice: Choice<By>;
+  private readonly axisChoice: Choice<AxisMode>;
   private readonly plot = element("div", { class: "plot", tabindex: 0, role: "application" });
   private readonly ground = element("canvas", { "aria-hidden": "true" });
   private readonly data = element("canvas", { "aria-hidden": "true" });
@@ -33,19 +36,56 @@ export class Timeline {
   private colours: number[] = [];
   private pixels: ImageData | null = null;
 
+  /** Calls back after each change of what is shown, whoever asked for it. */
   constructor(
     readonly series: Series,
-    private readonly onPick: (event: number) => void,
+    private readonly onChange: () => void,
   ) {
     const { recording } = series;
     this.axis = new Axis(recording.events, risingTimes(recording.times));
-    this.moment = recording.header.instant.event ?? 0;
+    this.event = recording.header.instant.event ?? 0;
+    this.byChoice = choice(say("by"), [["category", say("category")], ["site", say("site")]], (by) => this.set({ by }));
+    this.axisChoice = choice(say("axis"), [["events", say("events")], ["time", say("time")]], (axis) => this.set({ axis }));
     this.plot.setAttribute("aria-label", say("timeline-name"));
     this.plot.append(this.ground, this.data, this.overlay);
     this.root.append(this.makeTools(), this.plot, this.legend, element("p", { class: "help" }, say("help")));
     this.listen();
     new ResizeObserver(() => this.redraw()).observe(this.plot);
     this.setLayers();
+    this.showChoices();
+  }
+
+  get shown(): Shown {
+    return { event: this.event, by: this.by, axis: this.axis.mode };
+  }
+
+  /** The one way in which what is shown changes: buttons, keys, pointer and links come here. */
+  set({ event, by, axis }: Partial<Shown>): void {
+    if (axis !== undefined && axis !== this.axis.mode && this.axis.times) {
+      this.axis.setMode(axis);
+      this.redraw();
+    }
+    if (by !== undefined && by !== this.by) {
+      this.by = by;
+      this.setLayers();
+      this.redraw();
+    }
+    if (event !== undefined) this.goTo(event);
+    this.showChoices();
+    this.onChange();
+  }
+
+  private showChoices(): void {
+    this.byChoice.show(this.by);
+    this.axisChoice.show(this.axis.mode);
+  }
+
+  private goTo(event: number): void {
+    this.event = Math.max(0, Math.min(event, this.series.recording.events - 1));
+    const at = this.axis.position(this.event);
+    const { begin, end } = this.axis.view;
+    if (at < begin || at >= end) this.show({ begin: at - (end - begin) / 2, end: at + (end - begin) / 2 });
+    this.requestFrame();
   }
 
   /** What a column shows, for tests: the most of every column, as drawn. */
@@ -67,12 +107,7 @@ export class Timeline {
   }
 
   pick(event: number): void {
-    this.moment = Math.max(0, Math.min(event, this.series.recording.events - 1));
-    const at = this.axis.position(this.moment);
-    const { begin, end } = this.axis.view;
-    if (at < begin || at >= end) this.show({ begin: at - (end - begin) / 2, end: at + (end - begin) / 2 });
-    this.requestFrame();
-    this.onPick(this.moment);
+    this.set({ event });
   }
 
   redraw(): void {
@@ -80,36 +115,21 @@ export class Timeline {
     this.requestFrame();
   }
 
-  setBy(by: By): void {
-    this.by = by;
-    this.setLayers();
-    this.redraw();
-  }
-
-  setAxis(mode: AxisMode): void {
-    this.axis.setMode(mode);
-    this.redraw();
-  }
-
   // ---- tools and input
 
   private makeTools(): HTMLElement {
     const { header } = this.series.recording;
     const tools = element("div", { class: "tools" });
-    tools.append(
-      choice<By>(say("by"), [["category", say("category")], ["site", say("site")]], this.by, (by) => this.setBy(by)),
-    );
-    if (this.axis.times) {
-      const modes: [AxisMode, string][] = [["events", say("events")], ["time", say("time")]];
-      tools.append(choice<AxisMode>(say("axis"), modes, this.axis.mode, (mode) => this.setAxis(mode)));
-    }
+    tools.append(this.byChoice.root);
+    if (this.axis.times) tools.append(this.axisChoice.root);
     const peak = header.peak_allocated.event;
     tools.append(element("span", { class: "gap" }));
     if (peak !== null) tools.append(button(say("peak"), () => this.pick(peak)));
     if (header.instant.failed) tools.append(button(say("failure"), () => this.pick(header.instant.event ?? 0)));
     const minus = button("\u2212", () => this.zoom(2));
     const plus = button("+", () => this.zoom(0.5));
-    minus.setAttribute("aria-label", "-");
+    minus.setAttribute("aria-label", say("zoom-out"));
+    plus.setAttribute("aria-label", say("zoom-in"));
     tools.append(minus, plus, button(say("all"), () => this.show(this.axis.whole())));
     return tools;
   }
@@ -156,13 +176,13 @@ export class Timeline {
     const [begin, end] = this.axis.eventsInView();
     const step = event.shiftKey ? Math.max(1, Math.round((end - begin) / 20)) : 1;
     const actions: Record<string, () => void> = {
-      ArrowLeft: () => this.pick(this.moment - step),
-      ArrowRight: () => this.pick(this.moment + step),
+      ArrowLeft: () => this.pick(this.event - step),
+      ArrowRight: () => this.pick(this.event + step),
       Home: () => this.pick(0),
       End: () => this.pick(events - 1),
-      "+": () => this.zoom(0.5, this.axis.position(this.moment)),
-      "=": () => this.zoom(0.5, this.axis.position(this.moment)),
-      "-": () => this.zoom(2, this.axis.position(this.moment)),
+      "+": () => this.zoom(0.5, this.axis.position(this.event)),
+      "=": () => this.zoom(0.5, this.axis.position(this.event)),
+      "-": () => this.zoom(2, this.axis.position(this.event)),
       "0": () => this.show(this.axis.whole()),
       p: () => this.pick(header.peak_allocated.event ?? 0),
       f: () => header.instant.failed && this.pick(header.instant.event ?? 0),
@@ -456,7 +476,7 @@ export class Timeline {
   private drawOverlay(height: number): void {
     const { context } = fit(this.overlay);
     const accent = colour("--accent");
-    const atMoment = this.x(this.axis.position(this.moment) + (this.axis.mode === "events" ? 0.5 : 0));
+    const atMoment = this.x(this.axis.position(this.event) + (this.axis.mode === "events" ? 0.5 : 0));
     if (atMoment >= LEFT && atMoment <= LEFT + this.plotWidth()) {
       context.strokeStyle = accent;
       context.lineWidth = 2;

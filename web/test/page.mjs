@@ -41,7 +41,8 @@ async function check(name, file, act, options = {}) {
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("request", (request) => !/^(file|data|blob):/.test(request.url()) && problems.push(request.url()));
   try {
-    await page.goto(pathToFileURL(file).href);
+    const [path, hash = ""] = file.split("#");
+    await page.goto(`${pathToFileURL(path).href}#${hash}`);
     if (options.javaScriptEnabled !== false) await page.waitForSelector("html[data-ready]", { state: "attached" });
     await act(page);
     assert.deepEqual(problems, []);
@@ -53,6 +54,14 @@ async function check(name, file, act, options = {}) {
   }
   await context.close();
 }
+
+/** The buttons of the n-th timeline that are pressed. */
+const pressed = (page, index = 0) => page.locator(".timeline").nth(index).locator("[aria-pressed=true]").allInnerTexts();
+
+/** The address follows what is shown a moment later. */
+const address = (page, part) => page.waitForFunction((wanted) => location.hash.includes(wanted), part, { timeout: 2000 });
+
+const focusedName = (page) => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
 
 async function picture(page, name) {
   if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) });
@@ -121,7 +130,7 @@ await check("no zoom level hides or invents a peak", oomPage, async (page) => {
     let state = 11;
     const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
     for (const axis of ["events", "time"]) {
-      timeline.setAxis(axis);
+      timeline.set({ axis });
       for (let round = 0; round < 200; round++) {
         const begin = Math.floor(random() * events);
         const width = Math.max(1, Math.floor(random() ** 4 * events));
@@ -132,7 +141,7 @@ await check("no zoom level hides or invents a peak", oomPage, async (page) => {
         if (timeline.shownMost() !== most) return { axis, first, last, most, shown: timeline.shownMost() };
       }
     }
-    timeline.setAxis("events");
+    timeline.set({ axis: "events" });
     timeline.zoomToEvents(0, events);
     return timeline.shownMost() === Math.max(...series.active) ? null : "whole";
   });
@@ -143,16 +152,16 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
   const plot = page.locator(".plot").first();
   await plot.scrollIntoViewIfNeeded();
   const box = await plot.boundingBox();
-  const moment = () => page.evaluate(() => window.oomscope[0].timeline.moment);
+  const moment = () => page.evaluate(() => window.oomscope[0].timeline.shown.event);
   await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
   const picked = await moment();
-  assert.ok((await page.evaluate(() => location.hash)).includes(`event=${picked}`));
+  await address(page, `event=${picked}`);
   await plot.focus();
   await page.keyboard.press("ArrowRight");
   assert.equal(await moment(), picked + 1);
   await page.keyboard.press("f");
   assert.equal(await moment(), oomWhy.findings[0].instant.event);
-  await page.keyboard.press("+");
+  await page.getByRole("button", { name: "zoom in" }).click();
   const [begin, end] = await page.evaluate(() => window.oomscope[0].timeline.axis.eventsInView());
   assert.ok(end - begin < (await page.evaluate(() => window.oomscope[0].series.recording.events)));
   await page.mouse.move(box.x + 200, box.y + 100);
@@ -180,12 +189,72 @@ await check("mouse, keyboard and links", oomPage, async (page) => {
   await page.evaluate(() => (location.hash = "#event=42&by=category&axis=time"));
   for (let i = 0; i < 50 && (await moment()) !== 42; i++) await page.waitForTimeout(20);
   assert.equal(await moment(), 42);
-  assert.equal(await page.evaluate(() => window.oomscope[0].timeline.axis.mode), "time");
+  assert.deepEqual(await pressed(page), ["what it is", "wall clock"]);
+});
+
+await check("a link opens what it says, the buttons show it, and the address follows them", `${oomPage}#event=42&by=site&axis=time`, async (page) => {
+  assert.deepEqual(await pressed(page), ["line of code", "wall clock"]);
+  assert.deepEqual(await page.evaluate(() => window.oomscope[0].timeline.shown), { event: 42, by: "site", axis: "time" });
+  await page.getByRole("button", { name: "what it is" }).click();
+  await address(page, "event=42&by=category&axis=time");
+  await page.getByRole("button", { name: "events", exact: true }).click();
+  await address(page, "axis=events");
+  assert.deepEqual(await pressed(page), ["what it is", "events"]);
+  await page.evaluate(() => (location.hash = "#event=-3&by=<b>&axis=none"));
+  await page.waitForTimeout(50);
+  assert.deepEqual(await page.evaluate(() => window.oomscope[0].timeline.shown), { event: 42, by: "category", axis: "events" });
+});
+
+await check("tabs, blocks and frames by keyboard, each with a name", oomPage, async (page) => {
+  const tab = (name) => page.getByRole("tab", { name });
+  await tab("Call tree").focus();
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await tab("Segments").getAttribute("aria-selected"), "true");
+  const panel = page.locator(`#${await tab("Segments").getAttribute("aria-controls")}`);
+  assert.equal(await panel.getAttribute("role"), "tabpanel");
+  assert.equal(await page.locator("[role=tablist] [tabindex='0']").count(), 1);
+  await panel.locator(".map button").first().waitFor();
+  await page.keyboard.press("Tab");
+  const names = new Set();
+  for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "End", "ArrowUp", "Home", "ArrowRight", "ArrowRight", "ArrowRight"]) {
+    await page.keyboard.press(key);
+    names.add(await focusedName(page));
+  }
+  assert.ok(names.size > 4, "the keys go from piece to piece");
+  const block = [...names].find((name) => / events\)/.test(name));
+  assert.match(block, /B at 0x[0-9a-f]+.*since event.*\(.* events\); .*\.py:\d+.*segment 0x/, "a block's name tells its age and stack");
+  assert.equal(await page.locator(".tip").isVisible(), true);
+  await picture(page, "segments-by-keyboard");
+  await tab("Segments").focus();
+  await page.keyboard.press("End");
+  assert.equal(await tab("Largest blocks").getAttribute("aria-selected"), "true");
+  const reasons = await page.locator("[role=tabpanel]:visible tbody td:last-child").allInnerTexts();
+  assert.ok(reasons.length > 0 && reasons.every((each) => !/^[a-z]+(-[a-z]+)+$/.test(each)), "reasons are words");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await tab("Call tree").getAttribute("aria-selected"), "true");
+  const boxes = await page.locator(".flame button").evaluateAll((all) => all.map((box) => [box.textContent, box.getAttribute("aria-label")]));
+  const placeOf = new Map();
+  for (const [text, label] of boxes) {
+    const place = label.replace(/, [^,]+, [^,]+$/, "");
+    assert.equal(placeOf.get(text) ?? place, place, `"${text}" stands for one place`);
+    placeOf.set(text, place);
+  }
 });
 
 await check("dark, and on a phone", oomPage, async (page) => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 390, `nothing is wider than the phone (${wide})`);
+  for (const selector of [".verdict .proof", ".balance"]) {
+    const box = await page.locator(selector).boundingBox();
+    assert.ok(box.y + box.height <= 844, `${selector} is on the first screen`);
+  }
+  for (const cell of await page.locator("#sites tbody td:last-child, #steps tbody td:last-child").all()) {
+    const box = await cell.boundingBox();
+    if (box) assert.ok(box.x >= 0 && box.x + box.width <= 390 && box.width >= 120, "lines of code and notes are in sight");
+  }
+  await page.locator("#sites").scrollIntoViewIfNeeded();
+  await picture(page, "phone-sites");
+  await page.evaluate(() => scrollTo({ top: 0, behavior: "instant" }));
   await picture(page, "phone-dark");
 }, { viewport: { width: 390, height: 844 }, colorScheme: "dark" });
 
@@ -193,13 +262,29 @@ const state = join(folder, "state.pickle");
 execFileSync("python3", ["-c", "import json, pickle, sys; pickle.dump(json.load(open(sys.argv[1])), open(sys.argv[2], 'wb'))",
   join(root, "tests/golden/no-history/state.pickle.json"), state]);
 const healthy = join(data, "causes/none_vit.pickle.zst");
-await check("a recording in which nothing failed", report("healthy", [healthy]), (page) => picture(page, "healthy"));
+await check("a recording in which nothing failed", report("healthy", [healthy]), async (page) => {
+  await picture(page, "healthy");
+  await page.locator(".what-if").scrollIntoViewIfNeeded();
+  const settings = await page.locator(".what-if code").evaluateAll((all) => all.map((each) => [each.innerText, each.scrollWidth <= each.clientWidth]));
+  assert.equal(new Set(settings.map(([text]) => text)).size, settings.length);
+  assert.ok(settings.every(([, isWhole]) => isWhole), "no setting is cut");
+  await picture(page, "what-if");
+});
 await check("the ranks of a job", report("ranks", [join(data, "ranks/copy_on_rank0")]), async (page) => {
   assert.equal(await page.locator("figure.rank").count(), 4);
+  const last = (await page.locator(".timeline").count()) - 1;
+  await page.locator(".timeline").nth(last).getByRole("button", { name: "line of code" }).click();
+  await address(page, last === 0 ? "by=site" : `by.${last + 1}=site`);
   await picture(page, "ranks");
 });
 await check("two recordings", report("two", [oom, healthy]), async (page) => {
   assert.equal(await page.locator(".timeline").count(), 2);
+  await page.evaluate(() => (location.hash = "#event=7&event.2=42&by.2=site&axis.2=time"));
+  await page.waitForFunction(() => window.oomscope[1].timeline.shown.event === 42);
+  assert.deepEqual(await pressed(page, 0), ["what it is", "events"]);
+  assert.deepEqual(await pressed(page, 1), ["line of code", "wall clock"]);
+  await page.locator(".timeline").first().getByRole("button", { name: "line of code" }).click();
+  await address(page, "event=7&by=site&axis=events&event.2=42&by.2=site&axis.2=time");
   await picture(page, "two");
 });
 await check("a snapshot without history", report("state", [state]), async (page) => {
