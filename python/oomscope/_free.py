@@ -18,8 +18,7 @@ from collections import defaultdict, deque
 from typing import Any, Callable, Iterator
 
 from . import _torch
-from ._notebook import Table
-from ._program import size
+from ._program import Table, size
 
 DEEPEST = 12  # levels of containers between a tensor and a name
 MOST_OBJECTS = 2000  # looked behind on each level
