@@ -5,9 +5,8 @@ from typing import Any, Iterable
 
 from . import _torch
 from ._marks import progress
-from ._notebook import Table
-from ._profile import live, take_peaks, tell
-from ._program import size
+from ._meter import Gauge, live
+from ._program import Table, size, tell
 
 
 class FirstStep(Table):
@@ -15,27 +14,31 @@ class FirstStep(Table):
     step on they run beside it, so the peak of the second is the first's plus that state."""
 
     def start(self) -> None:
+        self._gauge, self._reached, self._state_before = Gauge(), 0, -1
         progress.start()
         progress.before_optimizer.append(self._before)
         progress.after_step.append(self._after)
-        take_peaks()
+        self._gauge.open()
 
     def _before(self, optimizer: Any) -> None:
-        progress.forget(self._before)
-        self._reached, self._state_before = take_peaks()[0], _bytes(_state_of(optimizer))
+        """More than once where step() runs its closure again."""
+        self._reached = max(self._reached, self._gauge.take()[0])
+        if self._state_before < 0:
+            self._state_before = _bytes(_state_of(optimizer))
 
     def _after(self, optimizer: Any, step: int) -> None:
-        progress.forget(self._after)
+        progress.forget(self._before, self._after)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         self.balance = {"weights": _bytes(parameters),
                         "gradients": _bytes(p.grad for p in parameters if p.grad is not None),
                         "optimizer state": _bytes(_state_of(optimizer))}
-        in_optimizer, (allocated, reserved) = take_peaks()[0], live()
+        in_optimizer, (allocated, reserved) = self._gauge.take()[0], live()
+        self._gauge.close()
         cuda = _torch.cuda()
         others = allocated - sum(self.balance.values())
         if cuda is not None and others >= 0:  # else they are on several cards
             self.balance.update({"[other tensors]": others, "[cached, free]": reserved - allocated})
-        added = self.balance["optimizer state"] - self._state_before
+        added = self.balance["optimizer state"] - max(0, self._state_before)
         self.second_step_bytes = max(self._reached + added, in_optimizer)
         card = f", on a card of {size(cuda.mem_get_info()[1])}" if cuda is not None else ""
         self.title = (f"after step {step}: it reached {size(self._reached)} in forward and backward, "

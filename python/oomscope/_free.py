@@ -1,30 +1,39 @@
 """free("model", "optimizer"): deletes names, clears what holds tensors unseen, and says who still holds the rest.
 
-The tensors behind the names are noted first, by weak reference. From what of them is alive afterwards the search goes
-upwards through gc.get_referrers, all at once and a level at a time, until names are found that a person can act on.
-Two holders are invisible to the collector and are looked up before: running frames, and gradients, which C++ holds.
+The storages behind the names are noted first, by weak reference. From all tensors that then still share one of them the
+search goes upwards through gc.get_referrers, all at once and a level at a time, until names are found that a person can
+act on. What is invisible to the collector is looked up before: locals of running frames, gradients and graphs, which
+C++ holds, and NumPy's arrays.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
 import gc
+import itertools
 import sys
 import threading
 import traceback
 import types
-import weakref
 from collections import defaultdict, deque
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, NamedTuple
 
 from . import _torch
-from ._notebook import Table
-from ._program import size
+from ._program import Table, size
 
 DEEPEST = 12  # levels of containers between a tensor and a name
 MOST_OBJECTS = 2000  # looked behind on each level
 MOST_SHOWN = 20
-Watched = list[tuple[str, Any]]  # names and weak references of tensors
+
+
+class Watched(NamedTuple):
+    """A storage, and the first tensor on it that was found behind the names."""
+
+    name: str
+    shape: tuple[int, ...]
+    bytes: int
+    address: int
+    storage: Any  # torch's StorageWeakRef
 
 
 class Freed(Table):
@@ -55,16 +64,17 @@ def free(*names: str) -> Freed:
 
     print(oomscope.free("model", "optimizer")). Raises NameError, before anything is deleted, if a name is not there.
     In a function, a name is unbound where Python allows it (before 3.12), else set to None. Takes about a second in a
-    large process. Source: the gc module; memory held by C++ alone (graphs of tensors that live) is not seen."""
+    large process. Memory is freed when nothing shares it any more: views, detached tensors and arrays are holders too.
+    Source: the gc module, and torch's weak references of storages; what C++ alone holds has no name."""
     caller, result = sys._getframe(1), Freed()
     scope = {**caller.f_globals, **caller.f_locals}
-    missing = [name for name in names if name not in scope]
+    missing = [str(name) for name in names if name not in scope] if names else ["(none given)"]
     if missing:
-        raise NameError(f"free: no such name here: {', '.join(missing)}")
-    watched = [(name, weakref.ref(tensor)) for name, tensor in _tensors_of({name: scope[name] for name in names})]
+        raise NameError(f"free: no such name here: {', '.join(missing)[:100]}")
+    watched = _watched({name: scope[name] for name in names})
     del scope
     before = _bytes(watched)
-    for name in names:
+    for name in dict.fromkeys(names):
         _delete(caller, name)
     _clear(result, watched, "the stored traceback", _clear_traceback)
     _clear(result, watched, "the notebook's Out and _", _clear_notebook)
@@ -115,15 +125,29 @@ def _tensors_of(roots: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             queue += [(f"{name}.{key}", each) for key, each in inner.items()]
 
 
-def _alive(watched: Watched) -> list[Any]:
-    return [tensor for tensor in (reference() for _, reference in watched) if tensor is not None]
+def _watched(roots: dict[str, Any]) -> list[Watched]:
+    found = list(_tensors_of(roots))
+    names = {id(tensor): name for name, tensor in found}
+    storages = _torch.storages(tensor for _, tensor in found)
+    return [Watched(names[id(tensor)], tuple(tensor.shape), count, address, _torch.weak_storage(tensor))
+            for address, (tensor, count) in storages.items() if count]
 
 
-def _bytes(watched: Watched) -> int:
-    return _torch.bytes_of(_alive(watched))
+def _bytes(watched: list[Watched]) -> int:
+    return sum(each.bytes for each in watched if not each.storage.expired())
 
 
-def _clear(result: Freed, watched: Watched, what: str, action: Callable[[], Any]) -> None:
+def _alive(watched: list[Watched]) -> dict[int, list[Any]]:
+    """By address of a storage that is not freed, the tensors of it that Python knows."""
+    found: dict[int, list[Any]] = {each.address: [] for each in watched if not each.storage.expired()}
+    for tensor in _torch.tensors_alive() if found else []:
+        for address in _torch.storages([tensor]):
+            if address in found:
+                found[address].append(tensor)
+    return found
+
+
+def _clear(result: Freed, watched: list[Watched], what: str, action: Callable[[], Any]) -> None:
     before = _bytes(watched)
     action()
     if before > _bytes(watched):
@@ -148,9 +172,9 @@ def _clear_notebook() -> None:
     shell.last_execution_result = None
 
 
-def _types_above(watched: Watched) -> str:
+def _types_above(watched: list[Watched]) -> str:
     """The types on the way up, before the collector takes those that only a cycle holds."""
-    level = _alive(watched)
+    level = list(itertools.chain(*_alive(watched).values()))
     found: dict[str, None] = {}
     for _ in range(4):
         level = [each for each in gc.get_referrers(*level[:MOST_OBJECTS])
@@ -162,14 +186,13 @@ def _types_above(watched: Watched) -> str:
 
 # --- who holds it ----------------------------------------------------------------------------------------------------
 
-def _remaining(watched: Watched) -> list[dict[str, Any]]:
-    names = {id(reference()): name for name, reference in watched}
-    storages = list(_torch.storages(_alive(watched)).values())
+def _remaining(watched: list[Watched]) -> list[dict[str, Any]]:
+    alive = _alive(watched)
     local_names = _names_in_frames()
-    parents = _parents([tensor for tensor, _ in storages], {id(each) for each in (storages, *storages, local_names)})
-    rows = [{"name": names[id(tensor)], "bytes": count, "shape": tuple(tensor.shape),
-             "holders": _holders(tensor, parents, local_names) or ["something outside Python: a graph, or C++"]}
-            for tensor, count in storages]
+    parents = _parents(list(itertools.chain(*alive.values())), {id(each) for each in (alive, *alive.values(), local_names)})
+    rows = [{"name": each.name, "bytes": each.bytes, "shape": each.shape,
+             "holders": _holders(alive[each.address], parents, local_names) or ["something outside Python: C++"]}
+            for each in watched if each.address in alive]
     return sorted(rows, key=lambda row: -row["bytes"])
 
 
@@ -194,13 +217,11 @@ def _names_in_frames() -> dict[int, str]:
 def _parents(level: list[Any], ours: set[int]) -> dict[int, list[Any]]:
     """By id of an object, who refers to it, from these upwards. Objects of this search are left out."""
     parents: dict[int, list[Any]] = defaultdict(list)
-    wanted = {id(each) for each in level}
-    for each in _torch.tensors_alive():
-        if each.is_leaf and id(each.grad) in wanted:
-            parents[id(each.grad)].append(each)
-            level.append(each)
-    seen = {id(each) for each in level}
     ours |= {id(parents), id(level)}
+    for child, parent in _hidden(level):
+        parents[id(child)].append(parent)
+        level.append(parent)
+    seen = {id(each) for each in level}
     for _ in range(DEEPEST):
         children = {id(each) for each in level}
         above: list[Any] = []
@@ -220,11 +241,35 @@ def _parents(level: list[Any], ours: set[int]) -> dict[int, list[Any]]:
     return parents
 
 
-def _holders(tensor: Any, parents: dict[int, list[Any]], local_names: dict[int, str]) -> list[str]:
-    """The names that lead to it, nearest first, at most three."""
+def _hidden(tensors: list[Any]) -> list[tuple[Any, Any]]:
+    """(what is held, who holds it), of these tensors, where the collector does not see that: a gradient by its tensor,
+    a leaf by the results of the graphs that it is in, memory by NumPy's arrays."""
+    wanted = {id(each) for each in tensors}
+    found: list[tuple[Any, Any]] = []
+    for each in _torch.tensors_alive():
+        if each.is_leaf and id(each.grad) in wanted:
+            found.append((each.grad, each))
+        elif each.grad_fn is not None:
+            found += [(leaf, each) for leaf in _torch.leaves_of(each) if id(leaf) in wanted and leaf is not each]
+    array = getattr(sys.modules.get("numpy"), "ndarray", None)
+    seen: set[int] = set()
+    for each in gc.get_objects() if array is not None and tensors else []:
+        for value in gc.get_referents(each):
+            if type(value) is array and id(value) not in seen:
+                seen.add(id(value))
+                base = value
+                while type(base) is array:
+                    base = base.base
+                if id(base) in wanted:
+                    found.append((base, value))
+    return found
+
+
+def _holders(tensors: list[Any], parents: dict[int, list[Any]], local_names: dict[int, str]) -> list[str]:
+    """The names that lead to them, nearest first, at most three."""
     found: dict[str, None] = {}
-    queue: deque[tuple[Any, str]] = deque([(tensor, "")])
-    seen = {id(tensor)}
+    queue: deque[tuple[Any, str]] = deque((tensor, "") for tensor in tensors)
+    seen = {id(tensor) for tensor in tensors}
     last = ""
     while queue and len(found) < 3:
         value, tail = queue.popleft()
@@ -278,6 +323,8 @@ def _step(parent: Any, child: Any) -> str:
     if isinstance(parent, type):
         return f"class {parent.__qualname__}"
     attributes = getattr(parent, "__dict__", {})
+    if getattr(parent, "grad_fn", None) is not None:
+        return " < the graph of a tensor"
     key = "grad" if getattr(parent, "grad", None) is child else next(
         (key for key, value in attributes.items() if value is child), "")
     kind = f" < {type(parent).__name__} {getattr(getattr(parent, 'func', parent), '__qualname__', '')}".rstrip()

@@ -15,8 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from . import _torch
-from ._notebook import Table
-from ._program import size
+from ._program import Table, size
 
 
 class host_profile(Table):

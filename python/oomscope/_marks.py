@@ -28,7 +28,8 @@ class Progress:
         self.step = 1
         self.phase: str | None = None
         self.modules: Callable[[], list[dict[str, Any]]] = list  # rows of profile(modules=True), for the side file
-        self.before_optimizer: list[Callable[[Any], None]] = []  # called with the optimizer
+        self.boundaries: list[Callable[[], None]] = []  # called where a phase ends, and where a step's closure begins
+        self.before_optimizer: list[Callable[[Any], None]] = []  # called with the optimizer, when backward is over
         self.after_step: list[Callable[[Any, int], None]] = []  # called with the optimizer and the step that ended
         self.paused = 0  # inside find_batch_size nothing counts
         self._marks: deque[dict[str, Any]] = deque(maxlen=MOST_MARKS)
@@ -52,6 +53,7 @@ class Progress:
 
     def forget(self, *callbacks: Callable[..., None]) -> None:
         """Takes them off again, where they still are."""
+        self.boundaries = [each for each in self.boundaries if each not in callbacks]
         self.before_optimizer = [each for each in self.before_optimizer if each not in callbacks]
         self.after_step = [each for each in self.after_step if each not in callbacks]
 
@@ -61,6 +63,7 @@ class Progress:
 
     def set_phase(self, name: str | None) -> None:
         """The phase from now on; None ends it."""
+        self._call(self.boundaries)
         self.phase = name
         self._switch("phase", None if name is None else "oomscope.phase:" + name)
 
@@ -78,10 +81,30 @@ class Progress:
         if marks or modules:
             write_json(path, {"schema": "oomscope.marks/1", "marks": marks, "modules": modules})
 
-    def _before(self, optimizer: Any, *_: Any) -> None:
-        if not self.paused and not self._is_stepping:
-            self._is_stepping = True
-            self._call(self.before_optimizer, optimizer)
+    def leads_anew(self) -> None:
+        """The next optimizer to step is the one that counts: another training may begin while the last one's lives."""
+        self._leader, self._is_stepping = None, False
+
+    def _before(self, optimizer: Any, arguments: Any, options: Any) -> tuple[Any, Any] | None:
+        """Backward is over here, or at the end of the closure that step() was given."""
+        if self.paused or self._is_stepping:
+            return None
+        self._is_stepping = True
+
+        def with_boundaries(closure: Callable[[], Any]) -> Callable[[], Any]:
+            def run() -> Any:
+                self._call(self.boundaries)
+                result = closure()
+                self._call(self.before_optimizer, optimizer)
+                return result
+            return run
+
+        if callable(options.get("closure")):
+            return arguments, {**options, "closure": with_boundaries(options["closure"])}
+        if len(arguments) > 1 and callable(arguments[1]):  # behind the optimizer itself
+            return (arguments[0], with_boundaries(arguments[1]), *arguments[2:]), options
+        self._call(self.before_optimizer, optimizer)
+        return None
 
     def _after(self, optimizer: Any, *_: Any) -> None:
         """torch wraps step() of each class: a subclass that calls super().step() comes here twice, and so does an

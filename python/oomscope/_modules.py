@@ -8,49 +8,54 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections import Counter
 from typing import Any
 
 from . import _torch
 
 
 class Modules:
-    """One row a module, of the pass that kept most. Names come from the outermost module."""
+    """One row a module, of the pass that kept most of it; a module that is called more than once in a pass shows its
+    last call. Names come from the outermost module."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, dict[str, Any]] = {}
+        self._best: dict[str, dict[str, Any]] = {}
+        self._pass: dict[str, dict[str, Any]] = {}  # rows of this pass
         self._names: dict[int, str] = {}
-        self._running: list[tuple[dict[str, Any], Any]] = []  # row, scope
-        self._kept: Counter[str] = Counter()  # in this pass
+        self._running: list[tuple[dict[str, Any], contextlib.ExitStack]] = []  # row, what to undo at its end
         self._seen: set[int] = set()  # storages of this pass
-        self._hooks = contextlib.ExitStack()  # of this pass
 
     def rows(self) -> list[dict[str, Any]]:
         """Most kept bytes first: {name, inputs, outputs, dtype, kept_bytes, largest, peak_bytes}."""
-        return sorted(self._rows.values(), key=lambda row: -int(row["kept_bytes"]))
+        rows = {**self._best, **{name: max(self._best.get(name, row), row, key=_weight)
+                                 for name, row in self._pass.items()}}
+        return sorted(rows.values(), key=_weight, reverse=True)
 
     def enter(self, module: Any, inputs: Any) -> None:
+        scope = contextlib.ExitStack()
         if not self._running:  # a new pass
+            self._best, self._pass = {row["name"]: row for row in self.rows()}, {}
             self._names = {id(each): name or type(module).__name__ for name, each in module.named_modules()}
             self._seen = set(_torch.storages(module.parameters()))
-            self._kept.clear()
             with contextlib.suppress(RuntimeError):  # where torch.func takes a gradient there can be none
                 graph = sys.modules["torch"].autograd.graph
-                self._hooks.enter_context(graph.saved_tensors_hooks(self._save, lambda tensor: tensor))
+                scope.enter_context(graph.saved_tensors_hooks(self._save, lambda tensor: tensor))
         name = self._names.get(id(module), type(module).__name__)
-        row = self._rows.setdefault(name, {"name": name, "kept_bytes": 0, "largest": None, "peak_bytes": 0})
+        row = self._pass.setdefault(name, {"name": name, "kept_bytes": 0, "largest": None, "peak_bytes": 0,
+                                           "outputs": [], "dtype": None})
         row["inputs"] = _shapes(inputs)
-        scope = sys.modules["torch"].autograd.profiler.record_function("oomscope.module:" + name)
-        scope.__enter__()
+        scope.enter_context(sys.modules["torch"].autograd.profiler.record_function("oomscope.module:" + name))
         self._running.append((row, scope))
 
     def leave(self, output: Any) -> None:
         row, scope = self._running.pop()
-        scope.__exit__(None, None, None)
-        if not self._running:
-            self._hooks.close()
+        scope.close()
         row["outputs"] = _shapes(output)
         row["dtype"] = next((each["dtype"] for each in row["outputs"]), None)
+
+    def end_pass(self) -> None:
+        """Of a forward that was interrupted, or within which measuring ends."""
+        while self._running:
+            self._running.pop()[1].close()
 
     def reached(self, peak: int) -> None:
         """So many bytes since the last boundary: reached inside all that run."""
@@ -64,11 +69,14 @@ class Modules:
                 continue
             self._seen.add(address)
             row = self._running[-1][0]
-            self._kept[row["name"]] += count
-            row["kept_bytes"] = max(row["kept_bytes"], self._kept[row["name"]])
+            row["kept_bytes"] += count
             if row["largest"] is None or tensor.numel() > math.prod(row["largest"][0]):
                 row["largest"] = [list(tensor.shape), str(tensor.dtype).replace("torch.", "")]
         return tensor
+
+
+def _weight(row: dict[str, Any]) -> tuple[int, int]:
+    return row["kept_bytes"], row["peak_bytes"]
 
 
 def _shapes(values: Any) -> list[dict[str, Any]]:

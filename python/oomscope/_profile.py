@@ -1,15 +1,14 @@
-"""profile(): peaks of each step and phase; measure(): the peak of one section; and the same as options of a script.
+"""profile(): peaks of each step and phase; and the same as options of a script.
 
-torch keeps one peak per device. At each boundary it is read and set back, so the largest of the parts is the step's.
-Boundaries are the outermost module's forward, the optimizer's step and the user's marks: what lies between the forward
-and the optimizer's step is the backward pass, the loss included.
+At each boundary the peak is read, so the largest of the parts is the step's. Boundaries are the outermost module's
+forward, the optimizer's step, the closure that it is given, and the user's marks: what lies between a forward that
+builds a graph and the next boundary is the backward pass, the loss included.
 """
 from __future__ import annotations
 
 import argparse
 import atexit
 import contextlib
-import logging
 import os
 import sys
 import threading
@@ -19,56 +18,12 @@ from typing import Any, TypeVar
 from . import _torch
 from ._install import install, watcher
 from ._marks import progress
+from ._meter import Gauge
 from ._modules import Modules
-from ._notebook import Table
-from ._program import run_program, say, size, write_json
+from ._program import Table, run_program, say, size, tell, write_json
 
-log = logging.getLogger("oomscope")
 KINDS = ("allocated", "reserved")
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
-
-
-def take_peaks() -> tuple[int, int]:
-    """(allocated, reserved): the current device's peaks in bytes since the last call. Zeros without a card."""
-    cuda = _torch.cuda()
-    if cuda is None:
-        return 0, 0
-    peaks = int(cuda.max_memory_allocated()), int(cuda.max_memory_reserved())
-    cuda.reset_peak_memory_stats()
-    return peaks
-
-
-def live() -> tuple[int, int]:
-    """(allocated, reserved) at this moment, in bytes. Zeros without a card."""
-    cuda = _torch.cuda()
-    return (int(cuda.memory_allocated()), int(cuda.memory_reserved())) if cuda is not None else (0, 0)
-
-
-class measure(Table):
-    """The peak of one section, for models that take turns: with measure("generator") as m: ... then m.allocated and
-    m.reserved, the most bytes of this process's allocator on the current device while it ran, and m.grew, the bytes
-    allocated more at its end than at its start. Says so in the log "oomscope". Sets torch's peak counters back.
-
-    Source: torch.cuda.max_memory_allocated and max_memory_reserved. Zeros without a card; raises nothing."""
-
-    def __init__(self, name: str) -> None:
-        self.title = name
-        self.allocated = self.reserved = self.grew = 0
-
-    def __enter__(self) -> measure:
-        take_peaks()
-        self._before = live()[0]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.allocated, self.reserved = take_peaks()
-        self.grew = live()[0] - self._before
-        tell(f"{self.title}: peak allocated {size(self.allocated)}, reserved {size(self.reserved)}, "
-             f"kept {size(self.grew)}")
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        return [("", "bytes"), ("peak allocated", size(self.allocated)), ("peak reserved", size(self.reserved)),
-                ("kept", size(self.grew))]
 
 
 class profile(Table):
@@ -95,8 +50,11 @@ class profile(Table):
         self.speaks = True  # at the end, in the log
         self._most = steps
         self._modules = Modules() if modules else None
-        self._parts: dict[str, dict[str, int]] = {}
+        self._gauge = Gauge()
+        self._parts: dict[tuple[str | None, str], dict[str, int]] = {}  # of this step, by the user's phase and ours
+        self._beside: set[str | None] = {None}  # the user's phases that steps ended in: epochs
         self._depth = 0  # of modules whose forward runs
+        self._between = "other"  # what runs while none does
         self._undo = contextlib.ExitStack()
         self._is_on = False
 
@@ -115,28 +73,34 @@ class profile(Table):
         self._is_on = True
         self._thread = threading.get_ident()
         progress.start()
+        progress.leads_anew()
+        progress.boundaries.append(self._take)
         progress.before_optimizer.append(self._before_optimizer)
         progress.after_step.append(self._after_step)
-        self._undo.callback(progress.forget, self._before_optimizer, self._after_step)
+        self._undo.callback(progress.forget, self._take, self._before_optimizer, self._after_step)
         hooks = torch.nn.modules.module
         self._undo.callback(hooks.register_module_forward_pre_hook(self._enter).remove)
         self._undo.callback(hooks.register_module_forward_hook(self._leave, always_call=True).remove)
         if self._modules is not None:
             progress.modules = self._modules.rows
-        take_peaks()
+        self._gauge.open()
+        self._undo.callback(self._gauge.close)
 
     def stop(self) -> None:
-        """As the end of the block: the table goes to the log. A step that has begun counts as one more."""
+        """As the end of the block: the table goes to the log. A step whose forward has begun counts as one more."""
         if not self._is_on:
             return
         self._is_on = False
-        number = progress.step
-        if self.steps and not self._parts:  # what came behind the last step belongs to it
-            number, self._parts = self.steps[-1]["step"], self.steps.pop()["phases"]
-        self._take("other")
-        self._close_step(number)
+        has_begun = not self.steps or self._depth > 0 or self._between != "other"
+        self._take()
+        if has_begun:
+            self._close_step(progress.step, progress.phase, {})
+        else:  # what came behind the last step belongs to it
+            last = self.steps.pop()
+            self._close_step(last["step"], last["mark"], last["phases"])
         self._undo.close()
         if self._modules is not None:
+            self._modules.end_pass()
             self.modules = self._modules.rows()
         if self.speaks:
             tell(str(self))
@@ -185,48 +149,60 @@ class profile(Table):
 
     # --- boundaries --------------------------------------------------------------------------------------------
 
-    def _take(self, part: str) -> int:
-        peaks = dict(zip(KINDS, take_peaks()))
-        before = self._parts.get(part, peaks)
-        self._parts[part] = {kind: max(peaks[kind], before[kind]) for kind in KINDS}
-        return peaks["allocated"]
+    def _take(self) -> None:
+        """What was reached since the last boundary is that of what ran until now."""
+        peaks = dict(zip(KINDS, self._gauge.take()))
+        key = progress.phase, "forward" if self._depth else self._between
+        before = self._parts.get(key, peaks)
+        self._parts[key] = {kind: max(peaks[kind], before[kind]) for kind in KINDS}
+        if self._modules is not None:
+            self._modules.reached(peaks["allocated"])
 
     def _enter(self, module: Any, inputs: Any) -> None:
         if self._sees():
-            self._boundary()
+            if self._modules is not None or self._depth == 0:
+                self._take()
             self._depth += 1
             if self._modules is not None:
                 self._modules.enter(module, inputs)
 
     def _leave(self, module: Any, inputs: Any, output: Any) -> None:
         if self._sees() and self._depth > 0:
-            self._boundary()
+            if self._modules is not None or self._depth == 1:
+                self._take()
             self._depth -= 1
             if self._modules is not None:
                 self._modules.leave(output)
+            if self._depth == 0 and sys.modules["torch"].is_grad_enabled():
+                self._between = "backward"
 
     def _sees(self) -> bool:
         return not _torch.is_traced() and threading.get_ident() == self._thread and not _torch.in_backward()
 
-    def _boundary(self) -> None:
-        """Where the outermost module begins or ends; with `modules`, any of them."""
-        if self._modules is not None or self._depth <= 1:
-            reached = self._take(progress.phase or "forward" if self._depth else "other")
-            if self._modules is not None:
-                self._modules.reached(reached)
-
     def _before_optimizer(self, optimizer: Any) -> None:
-        self._take("backward")
+        self._depth = 0  # whatever an interrupted forward left
+        if self._modules is not None:
+            self._modules.end_pass()
+        self._between = "backward"
+        self._take()
+        self._between = "optimizer step"
 
     def _after_step(self, optimizer: Any, step: int) -> None:
-        self._take("optimizer step")
-        self._close_step(step)
+        self._between = "optimizer step"
+        self._take()
+        self._between = "other"
+        self._beside.add(progress.phase)
+        self._close_step(step, progress.phase, {})
         if self._most is not None and len(self.steps) >= self._most:
             self.stop()
 
-    def _close_step(self, step: int) -> None:
-        most = {kind: max((part[kind] for part in self._parts.values()), default=0) for kind in KINDS}
-        self.steps.append({"step": step, "mark": progress.phase, **most, "phases": self._parts})
+    def _close_step(self, number: int, phase: str | None, phases: dict[str, dict[str, int]]) -> None:
+        """A phase that steps end in (an epoch) stands beside forward and backward; another (validation) is its own."""
+        for (named, ours), part in self._parts.items():
+            before = phases.setdefault(ours if named in self._beside else str(named), part)
+            before.update({kind: max(part[kind], before[kind]) for kind in KINDS})
+        most = {kind: max((part[kind] for part in phases.values()), default=0) for kind in KINDS}
+        self.steps.append({"step": number, "mark": phase, **most, "phases": phases})
         self._parts = {}
 
 
@@ -277,11 +253,3 @@ def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
         peaks.baseline(baseline + suffix, folder / f"peaks{suffix}.json")
     except OSError as error:
         say(f"oomscope: {folder}: {error.strerror}: nothing is compared")
-
-
-def tell(text: str) -> None:
-    """To the log "oomscope" where somebody listens at INFO, else to stderr."""
-    if log.hasHandlers() and log.isEnabledFor(logging.INFO):
-        log.info(text)
-    else:
-        say("oomscope: " + text)

@@ -1,12 +1,17 @@
 """The oomscope program as a subprocess, and what this package itself says and writes."""
 from __future__ import annotations
 
+import html
+import itertools
 import json
+import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+log = logging.getLogger("oomscope")
 
 
 def find_program() -> str | None:
@@ -49,6 +54,14 @@ def say(text: str) -> None:
         pass
 
 
+def tell(text: str) -> None:
+    """To the log "oomscope" where somebody listens at INFO, else to stderr."""
+    if log.hasHandlers() and log.isEnabledFor(logging.INFO):
+        log.info(text)
+    else:
+        say("oomscope: " + text)
+
+
 def size(count: int | None) -> str:
     """Bytes as the program prints them: 1.50 GiB."""
     if count is None:
@@ -67,3 +80,30 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)  # where the disk was full
+
+
+class Table:
+    """Rows of texts, the first of them the head. Cells that are sizes stand to the right."""
+
+    title = ""
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="")]
+        is_right = [any(cell.endswith("B") for cell in column) for column in itertools.zip_longest(*rows, fillvalue="")]
+        lines = ["  ".join(cell.rjust(width) if right else cell.ljust(width)
+                           for cell, width, right in zip(row, widths, is_right)).rstrip() for row in rows]
+        return "\n".join([self.title, *lines]).strip("\n")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        lines = []
+        for number, row in enumerate(self._rows()):
+            tag = "td" if number else "th"
+            lines.append("<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>")
+        return html.escape(self.title) + f"<table>{''.join(lines)}</table>"

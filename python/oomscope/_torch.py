@@ -12,7 +12,7 @@ import sys
 import traceback
 import types
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Any, Iterable, Iterator
 
 # What a thread is doing, in the words of src/types/phase.h, by where its innermost such frame is.
 _PHASES = (("/torch/optim/", "step", "optimizer step"), ("/torch/optim/", "_init_group", "optimizer step"),
@@ -147,6 +147,24 @@ def storages(tensors: Iterable[Any]) -> dict[int, tuple[Any, int]]:
         except Exception:
             continue
     return found
+
+
+def weak_storage(tensor: Any) -> Any:
+    """Says with expired() whether the tensor's memory is freed: nothing shares it any more, in Python or C++."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+    return StorageWeakRef(tensor.untyped_storage())
+
+
+def leaves_of(tensor: Any) -> Iterator[Any]:
+    """The leaves of the graph that the tensor keeps: its AccumulateGrad nodes name them."""
+    seen, nodes = set(), [tensor.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            nodes += [following for following, _ in node.next_functions]
+            if hasattr(node, "variable"):
+                yield node.variable
 
 
 def bytes_of(tensors: Iterable[Any]) -> int:

@@ -48,7 +48,7 @@ def fresh(monkeypatch):
     monkeypatch.setattr(_install, "watcher", watcher)
     progress = _marks.progress
     progress.step, progress.phase, progress._leader, progress._steps_of_others, progress.paused = 1, None, None, 0, 0
-    progress.before_optimizer, progress.after_step = [], []
+    progress.boundaries, progress.before_optimizer, progress.after_step = [], [], []
     progress.modules, progress._is_stepping = list, False
     progress._marks.clear()
     yield watcher

@@ -202,6 +202,26 @@ def test_thread():
     assert "thread 'loader'" in held(result) and "works_on" in held(result)
 
 
+@pytest.mark.parametrize("how,holder", [
+    (lambda model: model.state_dict(), "KEPT[0]['weight']"), (lambda model: model.weight.detach(), "KEPT[0]"),
+    (lambda model: model.weight[5:], "KEPT[0]"), (lambda model: [model.weight.view(-1)], "KEPT[0][0]"),
+    (lambda model: model.weight.detach().numpy()[5:], "KEPT[0] < ndarray"),
+    (lambda model: model(torch.ones(1, 64)).sum(), "KEPT[0] < the graph of a tensor")])
+def test_memory_that_another_object_shares_is_not_freed(how, holder):
+    model = torch.nn.Linear(64, 64, bias=False)
+    KEPT.append(how(model))
+    result = oomscope.free("model")
+    assert result.freed == 0 and [each["bytes"] for each in result.remaining] == [4 * 64 * 64]
+    assert f"test_free.{holder}" in held(result)
+    KEPT.clear()
+
+
+def test_a_name_given_twice_is_deleted_once():
+    tensor = made()
+    assert tensor.numel() == SIZE
+    assert oomscope.free("tensor", "tensor").freed == 4 * SIZE
+
+
 def test_views_of_one_storage_count_once_and_the_report_adds_up():
     base = made()
     KEPT.extend([base[:10], base[10:]])

@@ -11,7 +11,7 @@ import torch
 from conftest import ROOT
 
 import oomscope
-from oomscope import _marks, _profile
+from oomscope import _debug, _marks, _meter
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def counters(monkeypatch, fresh):
         peak, card.peak = card.peak, card.live
         return peak, 2 * peak
 
-    monkeypatch.setattr(_profile, "take_peaks", take)
-    monkeypatch.setattr(_profile, "live", lambda: (card.live, 2 * card.live))
+    monkeypatch.setattr(_meter, "read", take)
+    monkeypatch.setattr(_meter, "live", lambda: (card.live, 2 * card.live))
     return card
 
 
@@ -284,3 +284,129 @@ def test_debug_memory_says_what_the_second_step_adds(fresh, in_folder, capfd):
     printed = capfd.readouterr().err
     assert "the second step adds 8.00 MiB of optimizer state" in printed
     assert "weights           4.00 MiB" in printed and "total            16.00 MiB" in printed
+
+
+def run_step(card, optimizer, inside=None):
+    """One step that reaches 100 in forward, 200 in backward and 300 in the optimizer."""
+    loss = Model(card)(torch.ones(2, 4)).sum()
+    if inside is not None:
+        inside()
+    card.reach(200)
+    loss.backward()
+    optimizer.step()
+
+
+def optimizer_on(card):
+    Optimizer.card = card
+    return Optimizer([torch.nn.Parameter(torch.ones(4))], 0.1)
+
+
+def phases_of(step):
+    return {name: part["allocated"] for name, part in step["phases"].items() if part["allocated"]}
+
+
+def test_all_who_measure_at_once_have_their_own_peaks(counters, capfd):
+    first_step = _debug.FirstStep()
+    first_step.start()
+    with oomscope.profile(name="outer") as outer, oomscope.profile(steps=1, name="inner") as inner:
+        with oomscope.measure("long") as long:
+            with oomscope.measure("short") as short:
+                counters.reach(50)
+            run_step(counters, optimizer_on(counters))
+        counters.reach(900)
+    assert (short.allocated, long.allocated) == (50, 300)
+    assert inner.peak["allocated"] == 300 and outer.peak["allocated"] == 900
+    assert phases_of(inner.steps[0]) == {"other": 50, "forward": 100, "backward": 200, "optimizer step": 300}
+    assert "it reached 200 B in forward and backward, 300 B in the optimizer" in capfd.readouterr().err
+    assert not _meter.Gauge._all
+
+
+def test_backward_inside_a_closure_is_backward(counters):
+    weights = torch.nn.Parameter(torch.ones(4))
+    for make in (torch.optim.SGD, torch.optim.LBFGS):
+        optimizer = make([weights], 0.1)
+
+        def closure():
+            loss = Model(counters)(weights.view(1, 4)).sum()
+            counters.reach(200)
+            loss.backward()
+            counters.reach(250)
+            return loss
+
+        for call in (lambda: optimizer.step(closure), lambda: optimizer.step(closure=closure)):
+            first_step = _debug.FirstStep()
+            first_step.start()
+            with oomscope.profile() as peaks:
+                call()
+            phases = phases_of(peaks.steps[0])
+            assert (phases["forward"], phases["backward"], phases.get("optimizer step", 0)) == (100, 250, 0), phases
+            assert first_step._reached == 250
+
+
+def test_of_accumulated_gradients_each_backward_is_backward(counters):
+    with oomscope.profile() as peaks:
+        Model(counters)(torch.ones(2, 4)).sum().backward()
+        counters.reach(400)
+        run_step(counters, optimizer_on(counters))
+    assert phases_of(peaks.steps[0]) == {"forward": 100, "backward": 400, "optimizer step": 300}
+
+
+def test_a_second_training_is_seen_while_the_first_optimizer_lives(counters):
+    first, second = optimizer_on(counters), optimizer_on(counters)
+    for optimizer in (first, second):
+        with oomscope.profile(steps=3) as peaks:
+            for _ in range(5):
+                run_step(counters, optimizer)
+        assert len(peaks.steps) == 3
+
+
+def test_epochs_stand_beside_the_phases_and_other_marks_are_phases(counters):
+    def generates():
+        with oomscope.mark("generate"):
+            counters.reach(5000)
+
+    optimizer = optimizer_on(counters)
+    with oomscope.profile() as peaks:
+        for epoch in range(2):
+            oomscope.mark(f"epoch {epoch}")
+            run_step(counters, optimizer, generates if epoch else None)
+            with oomscope.mark("validation"), torch.no_grad():
+                Model(counters)(torch.ones(2, 4))
+        oomscope.mark(None)
+    usual = {"forward": 100, "backward": 200, "optimizer step": 300}
+    assert [step["mark"] for step in peaks.steps] == ["epoch 0", "epoch 1"]
+    assert phases_of(peaks.steps[0]) == usual
+    assert phases_of(peaks.steps[1]) == {**usual, "validation": 100, "generate": 5000}
+
+
+class Interrupted(torch.nn.Module):
+    def __init__(self, what):
+        super().__init__()
+        self.what, self.inner = what, torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.what()
+        return self.inner(x)
+
+
+def test_an_interrupt_or_stop_inside_a_forward_leaves_no_hooks(fresh):
+    def interrupts():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), oomscope.profile(modules=True):
+        torch.nn.Sequential(torch.nn.Linear(4, 4), Interrupted(interrupts))(torch.ones(1, 4))
+    assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
+    peaks = oomscope.profile(modules=True)
+    peaks.start()
+    Interrupted(peaks.stop)(torch.ones(1, 4)).sum().backward()
+    assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
+
+
+def test_a_row_of_modules_is_of_one_pass(fresh):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+    with oomscope.profile(modules=True) as peaks:
+        for rows in (8, 2):
+            model(torch.ones(rows, 4, requires_grad=True)).sum().backward()
+    tanh = next(row for row in peaks.modules if row["name"] == "1")
+    assert tanh["kept_bytes"] == 8 * 4 * 4 and tanh["largest"] == [[8, 4], "float32"]
+    assert tanh["inputs"] == tanh["outputs"] == [{"shape": [8, 4], "dtype": "float32"}]

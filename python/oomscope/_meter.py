@@ -1,0 +1,79 @@
+"""The allocator's peaks, for all who measure at once; measure(): the peak of one section.
+
+torch keeps one peak a device. Whoever reads it here sets it back and hands what it was to every gauge that is open, so
+that each has the largest since its own last look, whatever the others do meanwhile.
+"""
+from __future__ import annotations
+
+from typing import ClassVar
+
+from . import _torch
+from ._program import Table, size, tell
+
+
+def live() -> tuple[int, int]:
+    """(allocated, reserved) at this moment, in bytes. Zeros without a card."""
+    cuda = _torch.cuda()
+    return (int(cuda.memory_allocated()), int(cuda.memory_reserved())) if cuda is not None else (0, 0)
+
+
+def read() -> tuple[int, int]:
+    """(allocated, reserved): the current device's peaks in bytes since the last call. Zeros without a card."""
+    cuda = _torch.cuda()
+    if cuda is None:
+        return 0, 0
+    peaks = int(cuda.max_memory_allocated()), int(cuda.max_memory_reserved())
+    cuda.reset_peak_memory_stats()
+    return peaks
+
+
+class Gauge:
+    """One reader's peaks, from open() to close()."""
+
+    _all: ClassVar[list[Gauge]] = []
+    _peaks = 0, 0
+
+    def open(self) -> None:
+        self.take()
+        Gauge._all = [*Gauge._all, self]
+
+    def take(self) -> tuple[int, int]:
+        """(allocated, reserved): the peaks in bytes since open() or the last call."""
+        allocated, reserved = read()
+        for gauge in Gauge._all:
+            gauge._peaks = max(gauge._peaks[0], allocated), max(gauge._peaks[1], reserved)
+        peaks, self._peaks = self._peaks, (0, 0)
+        return peaks
+
+    def close(self) -> None:
+        Gauge._all = [each for each in Gauge._all if each is not self]
+
+
+class measure(Table):
+    """The peak of one section, for models that take turns: with measure("generator") as m: ... then m.allocated and
+    m.reserved, the most bytes of this process's allocator on the current device while it ran, and m.grew, the bytes
+    allocated more at its end than at its start. Says so in the log "oomscope". Sets torch's peak counters back; inside
+    a profile or another measure each has its own peaks.
+
+    Source: torch.cuda.max_memory_allocated and max_memory_reserved. Zeros without a card; raises nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.title = name
+        self.allocated = self.reserved = self.grew = 0
+        self._gauge = Gauge()
+
+    def __enter__(self) -> measure:
+        self._gauge.open()
+        self._before = live()[0]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.allocated, self.reserved = self._gauge.take()
+        self._gauge.close()
+        self.grew = live()[0] - self._before
+        tell(f"{self.title}: peak allocated {size(self.allocated)}, reserved {size(self.reserved)}, "
+             f"kept {size(self.grew)}")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [("", "bytes"), ("peak allocated", size(self.allocated)), ("peak reserved", size(self.reserved)),
+                ("kept", size(self.grew))]
