@@ -1,6 +1,7 @@
 #include "report/report_page.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -26,8 +27,9 @@ class PageWriter {
   std::string body() {
     std::string html = header() + "<main>\n";
     if (page_.answer) {
-      html += ranks();
+      html += ranks_lead();
       html += answer(*page_.answer);
+      html += ranks();
     } else {
       html += block("answer", "", lead(page_.before, differences()));
     }
@@ -80,15 +82,20 @@ class PageWriter {
     return "<div class=\"still wide\">" + svg_of(draw_differences(page_.differences, title), true) + "</div>\n";
   }
 
-  // What is said of all ranks, their charts, then the tables.
+  static bool is_sentence(const Section& section) { return std::holds_alternative<Sentence>(section.body); }
+
+  // What is said of all ranks. The sentences around the tables stand together, so that the answer follows at once.
+  std::string ranks_lead() const {
+    std::vector<Section> sentences;
+    std::copy_if(page_.before.begin(), page_.before.end(), std::back_inserter(sentences), is_sentence);
+    return block("ranks", "", lead(sentences));
+  }
+
+  // Their charts, then the tables.
   std::string ranks() const {
-    if (page_.before.empty()) return "";
-    const auto table = std::find_if(page_.before.begin(), page_.before.end(), [](const Section& section) {
-      return !std::holds_alternative<Sentence>(section.body);
-    });
-    std::string html = lead({page_.before.begin(), table});
-    if (page_.ranks) html += rank_charts();
-    return block("ranks", "", html + html_sections({table, page_.before.end()}));
+    std::vector<Section> tables;
+    std::remove_copy_if(page_.before.begin(), page_.before.end(), std::back_inserter(tables), is_sentence);
+    return block("rank-tables", "", (page_.ranks ? rank_charts() : "") + html_sections(tables));
   }
 
   std::string header() const {

@@ -61,6 +61,14 @@ const pressed = (page, index = 0) => page.locator(".timeline").nth(index).locato
 /** The address follows what is shown a moment later. */
 const address = (page, part) => page.waitForFunction((wanted) => location.hash.includes(wanted), part, { timeout: 2000 });
 
+async function onFirstScreen(page, selectors) {
+  const { height } = page.viewportSize();
+  for (const selector of selectors) {
+    const box = await page.locator(selector).first().boundingBox();
+    assert.ok(box && box.y + box.height <= height, `${selector} is on the first screen`);
+  }
+}
+
 const focusedName = (page) => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
 
 async function picture(page, name) {
@@ -79,10 +87,7 @@ await check("the first screen stands without a script", oomPage, async (page) =>
   const bytes = shown.filter((each) => each !== "?").map((each) => Number(each.replace(/[, B]/g, "")));
   assert.deepEqual(bytes, oomWhy.balance.filter((row) => row.bytes !== null).map((row) => row.bytes));
   assert.equal(bytes.reduce((a, b) => a + b, 0), oomWhy.balance_total);
-  for (const selector of [".verdict", ".bar", ".changes", ".trust"]) {
-    const box = await page.locator(selector).first().boundingBox();
-    assert.ok(box && box.y < 800, `${selector} is on the first screen`);
-  }
+  await onFirstScreen(page, [".verdict", ".balance", ".changes", ".trust"]);
   await picture(page, "no-script");
 }, { javaScriptEnabled: false });
 
@@ -244,10 +249,7 @@ await check("tabs, blocks and frames by keyboard, each with a name", oomPage, as
 await check("dark, and on a phone", oomPage, async (page) => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 390, `nothing is wider than the phone (${wide})`);
-  for (const selector of [".verdict .proof", ".balance"]) {
-    const box = await page.locator(selector).boundingBox();
-    assert.ok(box.y + box.height <= 844, `${selector} is on the first screen`);
-  }
+  await onFirstScreen(page, [".proof", ".balance"]);
   for (const cell of await page.locator("#sites tbody td:last-child, #steps tbody td:last-child").all()) {
     const box = await cell.boundingBox();
     if (box) assert.ok(box.x >= 0 && box.x + box.width <= 390 && box.width >= 120, "lines of code and notes are in sight");
@@ -272,6 +274,7 @@ await check("a recording in which nothing failed", report("healthy", [healthy]),
 });
 await check("the ranks of a job", report("ranks", [join(data, "ranks/copy_on_rank0")]), async (page) => {
   assert.equal(await page.locator("figure.rank").count(), 4);
+  await onFirstScreen(page, ["h1", ".proof", ".balance", ".changes li"]);
   const last = (await page.locator(".timeline").count()) - 1;
   await page.locator(".timeline").nth(last).getByRole("button", { name: "line of code" }).click();
   await address(page, last === 0 ? "by=site" : `by.${last + 1}=site`);
