@@ -18,7 +18,7 @@ from typing import Any, Iterator
 
 from . import _ranks, _torch
 from ._marks import progress
-from ._program import run_program, say, size, write_json
+from ._program import run_program, say, size, whole, write_json
 
 WHY_SECONDS = 40.0  # the longest that the program may take for its answer
 MOST_SNAPSHOTS = 3  # of a process; the rest is counted in the last context
@@ -186,8 +186,7 @@ def install(folder: str | os.PathLike[str] | None = None, *, max_events: int = 1
     global _has_hooks
     if stacks not in ("python", "all", "cpp"):
         raise ValueError(f"stacks={stacks!r}: 'python', 'cpp' or 'all'")
-    if max_events < 1:
-        raise ValueError(f"max_events={max_events}: at least 1")
+    max_events = whole("max_events", max_events)
     watcher.folder = os.path.abspath(folder or os.environ.get("OOMSCOPE_FOLDER") or "oomscope-oom")
     torch = _torch.torch_module()
     if torch is None:

@@ -20,7 +20,7 @@ from ._install import install, watcher
 from ._marks import progress
 from ._meter import Gauge
 from ._modules import Modules
-from ._program import Table, run_program, say, size, tell, write_json
+from ._program import Table, run_program, say, size, tell, whole, write_json
 
 KINDS = ("allocated", "reserved")
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
@@ -40,7 +40,7 @@ class profile(Table):
     name      in the log and in peaks.json
 
     All sizes in bytes, of this process's allocator on the current device; zeros without a card. Sets torch's peak
-    counters back at each boundary. Raises nothing of its own.
+    counters back at each boundary. Raises ValueError for steps that make no sense, and nothing else of its own.
     Source: max_memory_allocated and max_memory_reserved between boundaries."""
 
     def __init__(self, steps: int | None = None, *, modules: bool = False, name: str = "run") -> None:
@@ -48,7 +48,7 @@ class profile(Table):
         self.modules: list[dict[str, Any]] = []
         self.name = name
         self.speaks = True  # at the end, in the log
-        self._most = steps
+        self._most = None if steps is None else whole("steps", steps)
         self._modules = Modules() if modules else None
         self._gauge = Gauge()
         self._parts: dict[tuple[str | None, str], dict[str, int]] = {}  # of this step, by the user's phase and ours
