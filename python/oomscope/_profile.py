@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
+import functools
 import os
+import shlex
 import sys
 import threading
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from . import _torch
 from ._install import install, watcher
@@ -137,7 +139,7 @@ class profile(Table):
         tried = run_program("baseline", "compare", *words, "--json")[1]
         has_none = '"store-missing"' in tried or '"baseline-unknown"' in tried  # codes are the same in each language
         code, answer = run_program("baseline", "save" if has_none else "compare", *words)
-        say(f"{answer}\n  all of them: oomscope baseline list --store {words[words.index('--store') + 1]}")
+        say(f"{answer}\n  all of them: oomscope baseline list --store {shlex.quote(words[words.index('--store') + 1])}")
         return code
 
     def _rows(self) -> list[tuple[str, ...]]:
@@ -226,7 +228,7 @@ def add_arguments(parser: Parser) -> Parser:
 
 def start(args: Any, folder: str | os.PathLike[str] | None = None) -> None:
     """install(folder), and what the parsed arguments ask for. The profile's table comes when its steps are over, or at
-    the end of the process; peaks.json and the comparison with a baseline then too, with the baselines in that folder
+    the end of the process; peaks.json and the comparison with a baseline at the end too, with the baselines in that folder
     unless OOMSCOPE_STORE names a store. Raises nothing of its own."""
     install(folder)
     if getattr(args, "debug_memory", False):
@@ -237,19 +239,36 @@ def start(args: Any, folder: str | os.PathLike[str] | None = None) -> None:
         return
     peaks = profile(steps=steps)
     peaks.start()
-    atexit.register(_finish, peaks, baseline, Path(str(watcher.folder)))
+    atexit.register(_finish, peaks, baseline, Path(str(watcher.folder)), _exit_codes() if baseline is not None else [])
 
 
-def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
+def _exit_codes() -> list[Any]:
+    """Filled by each sys.exit() from now on: a run that ends so leaves no other trace of its failure."""
+    codes: list[Any] = []
+    leave = sys.exit
+
+    @functools.wraps(leave)
+    def leaves(code: Any = None) -> NoReturn:
+        codes.append(code)
+        leave(code)
+
+    sys.exit = leaves
+    return codes
+
+
+def _finish(peaks: profile, baseline: str | None, folder: Path, codes: list[Any]) -> None:
     peaks.stop()
-    if baseline is None:
-        return
-    if hasattr(sys, "last_value"):  # what was reached until the error is no measure of the run
-        return say(f"oomscope: the run ended with an error: it is not compared with baseline {baseline}")
     rank = _torch.ranks()["rank"]
     suffix = f"-rank{rank}" if rank else ""  # each rank has a baseline of its own
+    path = folder / f"peaks{suffix}.json"
+    has_failed = hasattr(sys, "last_value") or bool(codes and codes[-1])
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        peaks.baseline(baseline + suffix, folder / f"peaks{suffix}.json")
+        if baseline is not None and not has_failed:
+            peaks.baseline(baseline + suffix, path)
+            return
+        say(f"oomscope: peaks: {peaks.save(path)}")
     except OSError as error:
-        say(f"oomscope: {folder}: {error.strerror}: nothing is compared")
+        say(f"oomscope: {path}: {error.strerror}: the peaks are not kept")
+    if baseline is not None:  # what was reached until the error is no measure of the run
+        say(f"oomscope: the run ended with an error: it is not compared with baseline {baseline}")
