@@ -36,7 +36,8 @@ def find_batch_size(step: Callable[[int], Any], start: int = 1, *, most: int = 1
     raised, after putting back. OOMs in here are neither recorded nor counted.
     Source: the step itself; nothing is estimated. Raises ValueError for sizes that make no sense and for a lazy module
     that has no weights yet, and ImportError without torch."""
-    whole("start", start), whole("steps", steps), whole("most", most, start)
+    whole("most", most, whole("start", start))
+    whole("steps", steps)
     if not callable(step):
         raise ValueError(f"find_batch_size: step={step!r}: a function of the batch size")
     import torch  # noqa: F401: without it there is nothing to put back

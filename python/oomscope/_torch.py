@@ -193,15 +193,14 @@ def weak_storage(tensor: Any) -> Any:
 
 
 def leaves_of(tensor: Any) -> Iterator[Any]:
-    """The leaves of the graph that the tensor keeps: its AccumulateGrad nodes name them."""
+    """Of each node of the graph that the tensor keeps the leaf that it accumulates into, or None."""
     seen, nodes = set(), [tensor.grad_fn]
     while nodes:
         node = nodes.pop()
         if node is not None and node not in seen:
             seen.add(node)
             nodes += [following for following, _ in node.next_functions]
-            if hasattr(node, "variable"):
-                yield node.variable
+            yield getattr(node, "variable", None)  # AccumulateGrad's
 
 
 def bytes_of(tensors: Iterable[Any]) -> int:
