@@ -23,6 +23,7 @@ from ._program import Table, size
 
 DEEPEST = 12  # levels of containers between a tensor and a name
 MOST_OBJECTS = 2000  # looked behind on each level
+MOST_NODES = 1_000_000  # of graphs, looked at
 MOST_SHOWN = 20
 
 
@@ -246,11 +247,10 @@ def _hidden(tensors: list[Any]) -> list[tuple[Any, Any]]:
     a leaf by the results of the graphs that it is in, memory by NumPy's arrays."""
     wanted = {id(each) for each in tensors}
     found: list[tuple[Any, Any]] = []
-    for each in _torch.tensors_alive():
-        if each.is_leaf and id(each.grad) in wanted:
-            found.append((each.grad, each))
-        elif each.grad_fn is not None:
-            found += [(leaf, each) for leaf in _torch.leaves_of(each) if id(leaf) in wanted and leaf is not each]
+    everything = _torch.tensors_alive()
+    found += [(each.grad, each) for each in everything if each.is_leaf and id(each.grad) in wanted]
+    graphs = ((leaf, each) for each in everything if each.grad_fn is not None for leaf in _torch.leaves_of(each))
+    found += [pair for pair in itertools.islice(graphs, MOST_NODES) if id(pair[0]) in wanted]
     array = getattr(sys.modules.get("numpy"), "ndarray", None)
     seen: set[int] = set()
     for each in gc.get_objects() if array is not None and tensors else []:

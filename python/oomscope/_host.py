@@ -15,13 +15,14 @@ from collections import Counter
 from pathlib import Path
 
 from . import _torch
-from ._program import Table, size
+from ._program import Table, size, whole
 
 
 class host_profile(Table):
     """with oomscope.host_profile() as h: ... ; print(h). Rows of (name, bytes), which sum to h.total, the growth of
     this process's unshared bytes; h.outside: what is not unshared (name, bytes now). Linux; elsewhere the total is
-    unknown (None) and so is the last row. Slows Python's allocations two- to fourfold while it runs. Raises nothing.
+    unknown (None) and so is the last row. Slows Python's allocations two- to fourfold while it runs. Raises nothing
+    but ValueError for a `top` that makes no sense.
 
     Source: tracemalloc by line, gc for CPU tensors, /proc/PID/smaps_rollup."""
 
@@ -29,7 +30,7 @@ class host_profile(Table):
         self.rows: list[tuple[str, int]] = []
         self.outside: list[tuple[str, int]] = []
         self.total: int | None = None
-        self._top = top
+        self._top = whole("top", top, 0)
 
     def __enter__(self) -> host_profile:
         self._stops = not tracemalloc.is_tracing()

@@ -6,8 +6,10 @@ goes on. That thread is no daemon: the interpreter waits for it at the end, in w
 """
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from typing import Any, Iterator
 
 from . import _ranks, _torch
 from ._marks import progress
-from ._program import run_program, say, size, write_json
+from ._program import run_program, say, size, whole, write_json
 
 WHY_SECONDS = 40.0  # the longest that the program may take for its answer
 MOST_SNAPSHOTS = 3  # of a process; the rest is counted in the last context
@@ -52,13 +54,17 @@ class Watcher:
             is_full, is_free = len(self.cases) == MOST_SNAPSHOTS, self._busy.acquire(blocking=False)
             if is_free and is_full:
                 self._busy.release()
-                case, context = self.cases[-1]
-                write_json(case / "context.json", {**context, "ooms": self.ooms})
+                case, last = self.cases[-1]
+                write_json(case / "context.json", {**last, "ooms": self.ooms})
             if is_full or not is_free:
                 return  # counted; what is being written now takes the number with it
+        context: dict[str, Any] = {}
         try:
             context = {**context_of(*figures), "ooms": self.ooms}
             case = self._write(context)
+        except Exception as error:  # a full disk, or a folder that is none: what is known is said all the same
+            return say(f"\noomscope: out of memory, and in {self.folder} it could not be recorded: {error}\n"
+                       f"{context.get('message', '')}")
         finally:
             self._busy.release()
         # A backward's thread is not Python's own: such are daemons, which a new thread would take after.
@@ -70,8 +76,11 @@ class Watcher:
         root = Path(str(self.folder))
         if context["world"] > 1:
             name, root = f"rank{context['rank']}", _ranks.job_folder(str(root))
-        case = root / (name + ("", "-second", "-third")[len(self.cases)])
-        case.mkdir(parents=True, exist_ok=True)
+        name += ("", "-second", "-third")[len(self.cases)]
+        if (root / name).exists():  # of an earlier run of the same job
+            name += time.strftime("-%Y%m%d-%H%M%S") + f"-{os.getpid()}"
+        case = root / name
+        case.mkdir(parents=True)
         self.cases.append((case, context))
         write_json(case / "context.json", context)
         asks = threading.Thread(target=lambda: context.update(card=card_processes(context["device"])), daemon=True)
@@ -105,7 +114,7 @@ class Watcher:
         head = answer.split("\n\n")[0].rstrip() if code == 0 else f"{context['message']}\n{answer}"
         again = f" (failure {context['ooms']} of this process)" if context["ooms"] > 1 else ""
         say(f"\noomscope: out of memory{again}, kept in {case}{ranks}\n{head}\n"
-            f"  all of it: oomscope why {case.parent if ranks else case}")
+            f"  all of it: oomscope why {shlex.quote(str(case.parent if ranks else case))}")
 
 
 @contextlib.contextmanager
@@ -186,8 +195,7 @@ def install(folder: str | os.PathLike[str] | None = None, *, max_events: int = 1
     global _has_hooks
     if stacks not in ("python", "all", "cpp"):
         raise ValueError(f"stacks={stacks!r}: 'python', 'cpp' or 'all'")
-    if max_events < 1:
-        raise ValueError(f"max_events={max_events}: at least 1")
+    max_events = whole("max_events", max_events)
     watcher.folder = os.path.abspath(folder or os.environ.get("OOMSCOPE_FOLDER") or "oomscope-oom")
     torch = _torch.torch_module()
     if torch is None:
@@ -209,10 +217,18 @@ def install(folder: str | os.PathLike[str] | None = None, *, max_events: int = 1
     watcher.answer_ranks()
     if first:
         os.register_at_fork(after_in_child=_after_fork)
+        atexit.register(_sum_up)
+
+
+def _sum_up() -> None:
+    """At the end: a job that catches its failures and goes on has more of them than were shown."""
+    if watcher.ooms > MOST_SNAPSHOTS:
+        say(f"oomscope: out of memory {watcher.ooms} times in this process: {len(watcher.cases)} are kept")
 
 
 def _after_fork() -> None:
     """A child begins with no failures and no threads; its own CUDA, if it may have one, attaches again by itself."""
     global watcher
     progress.after_fork()
+    _torch.collects_again()
     watcher = Watcher(watcher.folder)

@@ -9,18 +9,20 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
+import functools
 import os
+import shlex
 import sys
 import threading
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from . import _torch
 from ._install import install, watcher
 from ._marks import progress
 from ._meter import Gauge
 from ._modules import Modules
-from ._program import Table, run_program, say, size, tell, write_json
+from ._program import Table, run_program, say, size, tell, whole, write_json
 
 KINDS = ("allocated", "reserved")
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
@@ -40,7 +42,7 @@ class profile(Table):
     name      in the log and in peaks.json
 
     All sizes in bytes, of this process's allocator on the current device; zeros without a card. Sets torch's peak
-    counters back at each boundary. Raises nothing of its own.
+    counters back at each boundary. Raises ValueError for steps that make no sense, and nothing else of its own.
     Source: max_memory_allocated and max_memory_reserved between boundaries."""
 
     def __init__(self, steps: int | None = None, *, modules: bool = False, name: str = "run") -> None:
@@ -48,7 +50,7 @@ class profile(Table):
         self.modules: list[dict[str, Any]] = []
         self.name = name
         self.speaks = True  # at the end, in the log
-        self._most = steps
+        self._most = None if steps is None else whole("steps", steps)
         self._modules = Modules() if modules else None
         self._gauge = Gauge()
         self._parts: dict[tuple[str | None, str], dict[str, int]] = {}  # of this step, by the user's phase and ours
@@ -137,7 +139,7 @@ class profile(Table):
         tried = run_program("baseline", "compare", *words, "--json")[1]
         has_none = '"store-missing"' in tried or '"baseline-unknown"' in tried  # codes are the same in each language
         code, answer = run_program("baseline", "save" if has_none else "compare", *words)
-        say(f"{answer}\n  all of them: oomscope baseline list --store {words[words.index('--store') + 1]}")
+        say(f"{answer}\n  all of them: oomscope baseline list --store {shlex.quote(words[words.index('--store') + 1])}")
         return code
 
     def _rows(self) -> list[tuple[str, ...]]:
@@ -226,7 +228,7 @@ def add_arguments(parser: Parser) -> Parser:
 
 def start(args: Any, folder: str | os.PathLike[str] | None = None) -> None:
     """install(folder), and what the parsed arguments ask for. The profile's table comes when its steps are over, or at
-    the end of the process; peaks.json and the comparison with a baseline then too, with the baselines in that folder
+    the end of the process; peaks.json and the comparison with a baseline at the end too, with the baselines in that folder
     unless OOMSCOPE_STORE names a store. Raises nothing of its own."""
     install(folder)
     if getattr(args, "debug_memory", False):
@@ -237,19 +239,36 @@ def start(args: Any, folder: str | os.PathLike[str] | None = None) -> None:
         return
     peaks = profile(steps=steps)
     peaks.start()
-    atexit.register(_finish, peaks, baseline, Path(str(watcher.folder)))
+    atexit.register(_finish, peaks, baseline, Path(str(watcher.folder)), _exit_codes() if baseline is not None else [])
 
 
-def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
+def _exit_codes() -> list[Any]:
+    """Filled by each sys.exit() from now on: a run that ends so leaves no other trace of its failure."""
+    codes: list[Any] = []
+    leave = sys.exit
+
+    @functools.wraps(leave)
+    def leaves(code: Any = None) -> NoReturn:
+        codes.append(code)
+        leave(code)
+
+    sys.exit = leaves
+    return codes
+
+
+def _finish(peaks: profile, baseline: str | None, folder: Path, codes: list[Any]) -> None:
     peaks.stop()
-    if baseline is None:
-        return
-    if hasattr(sys, "last_value"):  # what was reached until the error is no measure of the run
-        return say(f"oomscope: the run ended with an error: it is not compared with baseline {baseline}")
     rank = _torch.ranks()["rank"]
     suffix = f"-rank{rank}" if rank else ""  # each rank has a baseline of its own
+    path = folder / f"peaks{suffix}.json"
+    has_failed = hasattr(sys, "last_value") or bool(codes and codes[-1])
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        peaks.baseline(baseline + suffix, folder / f"peaks{suffix}.json")
+        if baseline is not None and not has_failed:
+            peaks.baseline(baseline + suffix, path)
+            return
+        say(f"oomscope: peaks: {peaks.save(path)}")
     except OSError as error:
-        say(f"oomscope: {folder}: {error.strerror}: nothing is compared")
+        say(f"oomscope: {path}: {error.strerror}: the peaks are not kept")
+    if baseline is not None:  # what was reached until the error is no measure of the run
+        say(f"oomscope: the run ended with an error: it is not compared with baseline {baseline}")

@@ -5,6 +5,7 @@ import html
 import itertools
 import json
 import logging
+import numbers
 import os
 import subprocess
 import sys
@@ -70,6 +71,13 @@ def size(count: int | None) -> str:
         if abs(count) >= 1 << power:
             return f"{count / (1 << power):,.2f} {unit}"
     return f"{count} B"
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """The argument, if it is a whole number from `least` on; else ValueError."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r}: a whole number, at least {least}")
+    return int(value)
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:

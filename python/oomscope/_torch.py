@@ -5,10 +5,13 @@ Some calls below are private to torch; each names where it comes from. Nothing h
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import pickle
 import platform
+import re
 import sys
+import threading
 import traceback
 import types
 from pathlib import Path
@@ -20,6 +23,8 @@ _PHASES = (("/torch/optim/", "step", "optimizer step"), ("/torch/optim/", "_init
            ("/torch/nn/modules/module.py", "_call_impl", "forward"))
 _OOM_WORDS = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED",
               "CUDNN_STATUS_ALLOC_FAILED")
+_SECRET = re.compile(r"[\w.+-]*(token|key|password|passwd|secret|credentials?)", re.I)
+_rests = threading.Event()  # the cycle collector, for a dump
 
 
 def torch_module() -> Any | None:
@@ -55,7 +60,9 @@ def dump_snapshot(path: Path) -> bool:
     Where frames are turned to text, torch looks for torch._inductor (py_symbolize in combined_traceback.cpp), and
     looking imports it: 3.4 s on the machine of docs/gpu-tests.md. A job that has not used it has no frames of it."""
     torch: Any = sys.modules["torch"]
-    stand_in, collects, part = types.SimpleNamespace(), gc.isenabled(), path.with_name(path.name + ".part")
+    stand_in, part = _NotLoaded("torch._inductor"), path.with_name(path.name + ".part")
+    if gc.isenabled():
+        _rests.set()
     gc.disable()
     if "torch._inductor" not in sys.modules:
         vars(torch).setdefault("_inductor", stand_in)
@@ -69,8 +76,27 @@ def dump_snapshot(path: Path) -> bool:
         part.unlink(missing_ok=True)  # where the disk was full
         if vars(torch).get("_inductor") is stand_in:
             del torch._inductor
-        if collects:
-            gc.enable()
+        collects_again()
+
+
+def collects_again() -> None:
+    """The collector works again, in a child too that was forked while another thread wrote a dump."""
+    if _rests.is_set():
+        _rests.clear()
+        gc.enable()
+
+
+class _NotLoaded(types.ModuleType):
+    """A module that the thread which made this finds empty; for all others it is loaded when they ask."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._empty_for = threading.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        if threading.get_ident() == self._empty_for:
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 def allocator_facts(device: int) -> dict[str, int]:
@@ -91,8 +117,19 @@ def versions_and_settings() -> dict[str, Any]:
         versions.update(torch=torch.__version__, cuda=torch.version.cuda, hip=torch.version.hip)
     settings = {name: value for name, value in sorted(os.environ.items())
                 if name.startswith(("PYTORCH_", "CUDA_", "NCCL_", "TORCH_"))
-                and not any(word in name for word in ("TOKEN", "KEY", "SECRET"))}
-    return {"versions": versions, "settings": settings, "command": list(getattr(sys, "orig_argv", sys.argv))}
+                and not _SECRET.fullmatch(name)}
+    return {"versions": versions, "settings": settings, "command": _masked(getattr(sys, "orig_argv", sys.argv))}
+
+
+def _masked(words: list[str]) -> list[str]:
+    """A command without the values of what is named a token, key, password or secret."""
+    shown, follows = [], False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        is_secret = _SECRET.fullmatch(name) is not None
+        shown.append("***" if follows else f"{name}=***" if is_secret and equals else word)
+        follows = is_secret and not equals and name.startswith("-")
+    return shown
 
 
 def ranks() -> dict[str, int]:
@@ -156,15 +193,14 @@ def weak_storage(tensor: Any) -> Any:
 
 
 def leaves_of(tensor: Any) -> Iterator[Any]:
-    """The leaves of the graph that the tensor keeps: its AccumulateGrad nodes name them."""
+    """Of each node of the graph that the tensor keeps the leaf that it accumulates into, or None."""
     seen, nodes = set(), [tensor.grad_fn]
     while nodes:
         node = nodes.pop()
         if node is not None and node not in seen:
             seen.add(node)
             nodes += [following for following, _ in node.next_functions]
-            if hasattr(node, "variable"):
-                yield node.variable
+            yield getattr(node, "variable", None)  # AccumulateGrad's
 
 
 def bytes_of(tensors: Iterable[Any]) -> int:

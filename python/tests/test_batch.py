@@ -1,6 +1,9 @@
 """find_batch_size against bisection by hand, and what it leaves behind: nothing. The CPU plays a card of fixed size."""
+import collections
 import random
+import types
 
+import numpy
 import pytest
 import torch
 
@@ -121,6 +124,71 @@ def test_a_trainer_with_a_state_of_its_own_is_looked_into():
     before = state_of(trainer.model, trainer.optimizer)
     oomscope.find_batch_size(trainer.train, most=64)
     assert trainer.steps == 0 and same(before, state_of(trainer.model, trainer.optimizer))
+
+
+class Slotted:
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts):
+        self.parts = {"deep": {"er": [{"still": parts}]}}
+
+    def train(self, n):
+        def nested():
+            shop.step(n)
+        nested()
+
+
+shop = types.ModuleType("shop")
+
+
+def test_state_is_found_in_slots_modules_nested_functions_and_deep_containers():
+    shop.step, model, optimizer = linear()
+    deep, deep_model, deep_optimizer = with_batch_norm()
+    before = state_of(model, optimizer), state_of(deep_model, deep_optimizer)
+    trainer = Slotted(deep)
+
+    def step(n):
+        trainer.train(n)
+        trainer.parts["deep"]["er"][0]["still"][0](n)
+
+    oomscope.find_batch_size(step, most=64)
+    assert same(before, (state_of(model, optimizer), state_of(deep_model, deep_optimizer)))
+
+
+def test_generators_of_the_users_own_and_replaced_parameters_are_put_back():
+    generators = torch.Generator(), numpy.random.default_rng(0), numpy.random.RandomState(0), random.Random(0)
+    model = torch.nn.Linear(2, 2)
+    weight = model.weight
+
+    def draws(n):
+        model.weight = torch.nn.Parameter(torch.ones(2, 2))
+        return [torch.randn(n, generator=generators[0]).tolist(), *(each.random(n).tolist() for each in generators[1:3]),
+                generators[3].random()]
+
+    before = [generators[0].get_state(), generators[1].bit_generator.state, generators[3].getstate()]
+    oomscope.find_batch_size(draws, most=8)
+    assert same(before, [generators[0].get_state(), generators[1].bit_generator.state, generators[3].getstate()])
+    assert generators[2].random() == numpy.random.RandomState(0).random() and model.weight is weight
+
+
+def test_a_lazy_module_and_sizes_that_make_no_sense_are_errors():
+    lazy = torch.nn.LazyLinear(2)
+    with pytest.raises(ValueError, match="LazyLinear has no weights yet"):
+        oomscope.find_batch_size(lambda n: lazy(torch.ones(n, 3)))
+    for wrong in ({"start": 0}, {"start": "4"}, {"start": 2.5}, {"steps": -1}, {"start": 4, "most": 3}):
+        with pytest.raises(ValueError, match="a whole number"):
+            oomscope.find_batch_size(lambda n: None, **wrong)
+
+
+def test_static_input_keeps_types_and_memory_format_and_ties_no_graph():
+    load = oomscope.static_input(device="cpu")
+    ordered = load(collections.OrderedDict(image=torch.ones(2, 3, 4, 4).to(memory_format=torch.channels_last)))
+    assert type(ordered) is collections.OrderedDict
+    assert ordered["image"].is_contiguous(memory_format=torch.channels_last)
+    batch = collections.UserDict(ids=torch.ones(3, requires_grad=True))
+    loaded = load(batch)
+    assert type(loaded) is collections.UserDict and not loaded["ids"].requires_grad and loaded["ids"] is not batch["ids"]
+    assert torch.equal(load(torch.arange(6).view(2, 3).t()), torch.arange(6).view(2, 3).t())
 
 
 def test_none_fits_and_all_fit():

@@ -51,6 +51,25 @@ def test_lightning(in_folder, phases):
     assert _marks.progress.step == 9 and phases[-1] is None and not (in_folder / "kept").exists()
 
 
+def test_lightning_that_fails_leaves_nothing_on(fresh):
+    lightning = pytest.importorskip("lightning.pytorch")
+    from oomscope.callbacks.lightning import OomscopeCallback
+
+    class Fails(lightning.LightningModule):
+        def training_step(self, batch, index):
+            raise ValueError("of the user")
+
+        def configure_optimizers(self):
+            return torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)
+
+    callback = OomscopeCallback("kept", steps=3)
+    trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", callbacks=[callback], logger=False,
+                                enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    with pytest.raises(ValueError, match="of the user"):
+        trainer.fit(Fails(), DataLoader(data(), 8))
+    assert _marks.progress.phase is None and not torch.nn.modules.module._global_forward_hooks
+
+
 def test_hugging_face_trainer(in_folder, phases):
     transformers = pytest.importorskip("transformers")
     from oomscope.callbacks.transformers import OomscopeCallback
@@ -62,8 +81,12 @@ def test_hugging_face_trainer(in_folder, phases):
                                                eval_strategy="epoch", save_strategy="no", report_to=[], use_cpu=True,
                                                disable_tqdm=True, logging_strategy="no")
     callback = OomscopeCallback("kept", steps=2)
-    transformers.Trainer(transformers.BertForSequenceClassification(config), arguments, train_dataset=rows,
-                         eval_dataset=rows, callbacks=[callback]).train()
+    trainer = transformers.Trainer(transformers.BertForSequenceClassification(config), arguments, train_dataset=rows,
+                                   eval_dataset=rows, callbacks=[callback])
+    trainer.train()
+    for run in (trainer.evaluate, lambda: trainer.predict(rows)):
+        run()
+        assert _marks.progress.phase is None
     assert [step["step"] for step in callback.profile.steps] == [1, 2]
     assert {"epoch 0", "epoch 1", "evaluation"} <= set(phases) and phases[-1] is None
     assert _marks.progress.step == 5

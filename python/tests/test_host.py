@@ -44,6 +44,17 @@ def test_unshared_bytes_of_a_process_that_is_gone():
     assert _host.unshared_bytes("999999999") is None
 
 
+def test_a_cell_that_fails_under_the_magic_fails_and_is_shown_once(fresh, capsys):
+    from IPython.core.interactiveshell import InteractiveShell
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "oomscope")
+    for cell in ("1 / 0", "not = python"):
+        assert not shell.run_cell(f"%%oomscope\n{cell}").success
+    assert capsys.readouterr().out.count(": division by zero") == 1
+    assert shell.run_cell("%%oomscope\nanswer = 1").success
+    InteractiveShell.clear_instance()
+
+
 def test_cell_magic_runs_the_cell_and_shows_a_table(fresh, capsys):
     from IPython.core.interactiveshell import InteractiveShell
     shell = InteractiveShell.instance()

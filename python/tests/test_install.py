@@ -1,6 +1,7 @@
 """install(): what a failure leaves behind, and that nothing else changes. Torch is real; the card is not there."""
 import _thread
 import ast
+import gc
 import json
 import os
 import signal
@@ -159,6 +160,71 @@ def test_nothing_is_raised_whatever_fails(in_folder, silent_card, monkeypatch, c
     oomscope.install("a file/in it")
     _install.watcher.observe(0, REQUEST, LIMIT, FREE)
     assert "could not be recorded" in capfd.readouterr().err
+
+
+def test_where_nothing_can_be_kept_the_message_and_the_place_are_said(in_folder, silent_card, monkeypatch, capfd):
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_torch, "dump_snapshot", full)
+    oomscope.install("kept")
+    _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    printed = capfd.readouterr().err
+    assert "No space left on device" in printed and str(in_folder / "kept") in printed
+    assert "Tried to allocate 1.00 GiB" in printed
+
+
+def test_a_second_run_of_a_job_keeps_the_ranks_folder_of_the_first(in_folder, silent_card, monkeypatch):
+    for key, value in {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setattr(_install.Watcher, "_tell", lambda *_: None)
+    for _ in range(2):
+        monkeypatch.setattr(_install, "watcher", _install.Watcher(str(in_folder / "kept")))
+        _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    assert len(list((in_folder / "kept").glob("job*/rank1*/oom.pickle"))) == 2
+
+
+def test_failures_beyond_three_are_summed_up_at_the_end(in_folder, silent_card, capfd):
+    oomscope.install("kept in it")
+    for _ in range(5):
+        _install.watcher.observe(0, REQUEST, LIMIT, FREE)
+    wait_for_verdicts()
+    assert f"oomscope why '{in_folder}/kept in it/" in capfd.readouterr().err
+    _install._sum_up()
+    assert "out of memory 5 times in this process: 3 are kept" in capfd.readouterr().err
+
+
+def test_secrets_are_not_written():
+    words = ["python", "train.py", "--hub-token", "hf_1", "--api_key=2", "wandb.api_key=3", "--password", "4", "--lr",
+             "5", "--tokenizer", "gpt2"]
+    assert _torch._masked(words) == ["python", "train.py", "--hub-token", "***", "--api_key=***", "wandb.api_key=***",
+                                     "--password", "***", "--lr", "5", "--tokenizer", "gpt2"]
+
+
+def test_a_dump_shows_other_threads_and_forked_children_nothing_of_itself(in_folder, monkeypatch):
+    began, go_on, seen = threading.Event(), threading.Event(), []
+
+    def snapshot():
+        seen.append(hasattr(torch._inductor, "codecache"))
+        began.set()
+        go_on.wait(30)
+        return {}
+
+    monkeypatch.delitem(sys.modules, "torch._inductor", raising=False)
+    monkeypatch.delattr(torch, "_inductor", raising=False)
+    monkeypatch.setattr(torch.cuda.memory, "_snapshot", snapshot)
+    oomscope.install("kept")
+    dumps = threading.Thread(target=_torch.dump_snapshot, args=(in_folder / "oom.pickle",))
+    dumps.start()
+    assert began.wait(30)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if gc.isenabled() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert hasattr(torch._inductor, "list_mode_options") and seen == [False]
+    go_on.set()
+    dumps.join()
+    assert gc.isenabled()
 
 
 def test_threads_that_fail_together_write_once_and_are_counted(in_folder, silent_card, monkeypatch):

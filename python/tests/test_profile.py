@@ -265,6 +265,15 @@ def test_a_script_with_memory_baseline(in_folder):
     (in_folder / "train.py").write_text(textwrap.dedent(script) + "raise RuntimeError('a failure')")
     done = run()
     assert done.returncode == 1 and "it is not compared with baseline nightly" in done.stderr
+    (in_folder / "train.py").write_text(textwrap.dedent(script) + "import sys\nsys.exit(1)")
+    done = run()
+    assert done.returncode == 1 and "it is not compared with baseline nightly" in done.stderr
+
+
+@pytest.mark.parametrize("steps", [0, -1, "3", 2.5])
+def test_steps_that_make_no_sense_are_an_error_at_once(steps):
+    with pytest.raises(ValueError, match="a whole number"):
+        oomscope.profile(steps=steps)
 
 
 @pytest.mark.parametrize("words,expected", [

@@ -18,12 +18,17 @@ class OomscopeCallback(Callback):  # type: ignore[misc]
     def __init__(self, folder: str | None = None, steps: int | None = None) -> None:
         install(folder)
         self.profile = profile(steps=steps) if steps is not None else None
+        self._epoch: str | None = None
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         if self.profile is not None:
             self.profile.start()
 
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self.on_fit_end(trainer, pl_module)
+
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        self._epoch = None
         mark(None)
         if self.profile is not None:
             self.profile.stop()
@@ -36,7 +41,7 @@ class OomscopeCallback(Callback):  # type: ignore[misc]
         mark("validation")
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        mark(getattr(self, "_epoch", None))
+        mark(self._epoch)
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:
         mark("test")

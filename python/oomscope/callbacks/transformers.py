@@ -24,6 +24,7 @@ class OomscopeCallback(TrainerCallback):  # type: ignore[misc]
             self.profile.start()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._epoch = None
         mark(None)
         if self.profile is not None:
             self.profile.stop()
@@ -37,3 +38,5 @@ class OomscopeCallback(TrainerCallback):  # type: ignore[misc]
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         mark(self._epoch)
+
+    on_predict = on_evaluate
