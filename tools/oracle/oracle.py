@@ -117,7 +117,7 @@ FIXTURES = {"pools": "private pools, streams, empty_cache", "full": "card full, 
             "pools-full": "card full, private pools",
             "split": "max_split_size, limit, streams", "collection": "collection, streams",
             "expandable": "expandable, card full", "roundup": "roundup to 1", "renewed": "renewed pools",
-            "unmap": "expandable, streams, empty_cache", "oom": "card too small",
+            "unmap": "expandable, streams, empty_cache",
             "capture": "capture, expandable", "custom": "custom pools, expandable", "devices": "two devices"}
 FIXTURE_OPERATIONS = 400
 
