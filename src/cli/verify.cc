@@ -106,6 +106,8 @@ nlohmann::ordered_json payload_of(const Totals& totals) {
       totals.final_state_checked ? nlohmann::ordered_json(totals.final_state_equal) : nlohmann::ordered_json(nullptr);
   json["stats_total"] = totals.stats.total;
   json["stats_equal"] = totals.stats.equal;
+  json["stats_differing"] = nlohmann::ordered_json::array();
+  for (const StatsDifference& difference : totals.stats.differences) json["stats_differing"].push_back(difference.name);
   json["first_difference"] = difference_json(totals);
   json["devices"] = nlohmann::ordered_json::array();
   for (const auto& device : totals.devices) {

@@ -32,7 +32,8 @@ std::optional<uint32_t> fatal_oom(const Trace& trace) {
 
 ExactReplay::ExactReplay(Timeline& timeline, const ReplayConfig& config)
     : timeline_(timeline), trace_(timeline.trace()), config_(config) {
-  device_ = std::make_unique<RecordedDevice>(*this, trace_, total_from_reserve(timeline.expandable_reserve_bytes));
+  device_ = std::make_unique<RecordedDevice>(
+      *this, trace_, total_from_reserve(config.range_bytes.value_or(timeline.expandable_reserve_bytes)));
   allocator_ = std::make_unique<CachingAllocator>(config.rules, config.settings, *device_);
   allocator_->set_memory_limit(config.limit_bytes);
   blocks_.resize(timeline.allocations.size(), nullptr);

@@ -38,8 +38,9 @@ struct Difference {
 struct ReplayConfig {
   RuleSet rules;
   AllocatorSettings settings;
-  std::optional<int64_t> limit_bytes;  // the most the allocator may reserve
-  bool driver_refuses = false;         // refusals without a limit happened: the card itself was full
+  std::optional<int64_t> limit_bytes;       // the most the allocator may reserve
+  std::optional<int64_t> range_bytes = {};  // of an expandable range; else what Timeline tells
+  bool driver_refuses = false;              // refusals without a limit happened: the card itself was full
   // Requests in front of which completions have to be read the other way: see ExactReplay::guessed_polls.
   std::vector<uint32_t> reversed_polls = {};
 };

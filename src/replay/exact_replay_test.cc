@@ -116,6 +116,25 @@ Snapshot altered(size_t event, int64_t by = 512) {
   return snapshot;
 }
 
+// The free block in front of the hole can grow more than the one at the end of the range, which ends at 100 MiB.
+TEST(ExactReplay, ExpandableRangeIsAsShortAsPlacementsSay) {
+  SnapshotBuilder b;
+  b.conf("expandable_segments:True");
+  b.segment_map(kA, 20 * kMiB).alloc(kA, 12 * kMiB);
+  b.segment_map(kA + 20 * kMiB, 40 * kMiB).alloc(kA + 12 * kMiB, 48 * kMiB);
+  b.segment_map(kA + 60 * kMiB, 20 * kMiB).alloc(kA + 60 * kMiB, 20 * kMiB);
+  b.segment_map(kA + 80 * kMiB, 20 * kMiB).alloc(kA + 80 * kMiB, 10 * kMiB);
+  b.free(kA + 12 * kMiB, 48 * kMiB).segment_unmap(kA + 20 * kMiB, 40 * kMiB);
+  b.alloc(kA + 90 * kMiB, 7 * kMiB);
+  b.segment(kA, {live_block(12 * kMiB), {.size = 8 * kMiB}}, {.expandable = true});
+  b.segment(kA + 60 * kMiB, {live_block(20 * kMiB), live_block(10 * kMiB), live_block(7 * kMiB), {.size = 3 * kMiB}},
+            {.expandable = true});
+  const Snapshot snapshot = b.build();
+  const std::unique_ptr<Verification> v = replay_of(snapshot);
+  EXPECT_FALSE(v->replay->first_difference());
+  EXPECT_EQ(v->config.range_bytes, 100 * kMiB);
+}
+
 TEST(AlteredAddress, OfAnAllocIsFoundAtItsEvent) {
   EXPECT_EQ(first_difference(altered(4)), 4u);
   EXPECT_EQ(first_difference(altered(5)), 5u);
@@ -400,6 +419,23 @@ TEST(InferredLimit, IsTakenWhereItExplainsEveryRelease) {
   ASSERT_TRUE(v->limit.has_value());
   EXPECT_EQ(v->limit->low_bytes, 30 * kMiB);
   EXPECT_EQ(v->limit->high_bytes, 50 * kMiB - 1);
+}
+
+// The program called empty_cache too, and release_available left the small segment.
+TEST(InferredLimit, IsTakenWhereOnlyItReplaysAlthoughThereWereCalls) {
+  SnapshotBuilder b;
+  b.conf("max_split_size_mb:64");
+  b.segment_alloc(kB, 12 * kMiB).alloc(kB, 12 * kMiB);
+  b.segment_alloc(kC, 100 * kMiB).alloc(kC, 100 * kMiB).free(kC, 100 * kMiB);
+  b.segment_free(kC, 100 * kMiB).free(kB, 12 * kMiB);
+  b.segment_alloc(kA, 200 * kMiB).alloc(kA, 200 * kMiB).free(kA, 200 * kMiB);
+  b.segment_free(kA, 200 * kMiB).segment_alloc(kC, 100 * kMiB).alloc(kC, 100 * kMiB);
+  b.segment(kB, {{.size = 12 * kMiB}});
+  b.segment(kC, {live_block(100 * kMiB)});
+  const Snapshot snapshot = b.build();
+  const std::unique_ptr<Verification> v = replay_of(snapshot);
+  EXPECT_FALSE(v->replay->first_difference());
+  EXPECT_EQ(v->replay->own_release_bursts(), 1);
 }
 
 TEST(InferredLimit, IsTheGivenOneWhereItIsKnown) {

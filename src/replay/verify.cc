@@ -354,6 +354,7 @@ class Verifier {
     v.config.driver_refuses = attempt.pressure.driver_ooms > 0;
     find_limit(attempt);
     reverse_polls(attempt);
+    shorten_ranges(attempt);
     if (!v.replay->first_difference()) settle(attempt);
     return attempt;
   }
@@ -387,6 +388,44 @@ class Verifier {
     }
   }
 
+  // A difference with expandable segments: perhaps the card, and with it each range, is smaller than their neighbours
+  // tell. How far a free block can grow decides which one serves. A range is at least as long as what was mapped of it.
+  void shorten_ranges(Attempt& attempt) {
+    if (!attempt.v->config.settings.expandable_segments) return;
+    constexpr int kMostRounds = 8;
+    constexpr int64_t kMostSparePages = 512;
+    const int64_t page = attempt.v->config.settings.large_segment_size_bytes;
+    bool went_further = true;
+    for (int i = 0; i < kMostRounds && went_further && attempt.v->replay->first_difference(); ++i) {
+      const int64_t before = reach(attempt);
+      const std::optional<int64_t> range = attempt.v->config.range_bytes;
+      const int64_t shortest = round_up(longest_mapped_range(attempt.v->replay->allocator()), page);
+      went_further = false;
+      for (int64_t spare = 0; spare <= kMostSparePages && !went_further && budget_ > 0; spare = spare * 2 + 1) {
+        attempt.v->config.range_bytes = shortest + spare * page;
+        replay(attempt, attempt.v->config.limit_bytes);
+        if (reach(attempt) >= before) reverse_polls(attempt);
+        went_further = reach(attempt) > before;
+      }
+      if (went_further) continue;
+      attempt.v->config.range_bytes = range;
+      replay(attempt, attempt.v->config.limit_bytes);
+    }
+  }
+
+  // From its begin to the end of the last page that is mapped.
+  static int64_t longest_mapped_range(const CachingAllocator& allocator) {
+    int64_t longest = 0;
+    for (const Segment* segment : allocator.segments()) {
+      if (!segment->is_expandable) continue;
+      for (const Block* block = segment->first; block != nullptr; block = block->next) {
+        if (!block->mapped) continue;
+        longest = std::max(longest, static_cast<int64_t>(block->address - segment->address) + block->size);
+      }
+    }
+    return longest;
+  }
+
   void find_limit(Attempt& attempt) {
     const Pressure& pressure = attempt.pressure;
     if (options_.limit_bytes) return replay(attempt, options_.limit_bytes);
@@ -395,14 +434,20 @@ class Verifier {
     if (collects) return bisect_collection(attempt);
     if (limited) return replay(attempt, pressure.largest_allowed);
     if (!pressure.suspected_retry) return replay(attempt, std::nullopt);
-    // Taken only if the limit explains every burst: a program that calls empty_cache looks similar at its peak.
+    // Taken only if it explains every burst, or replays further than none does: a program that calls empty_cache looks
+    // similar at its peak.
     replay(attempt, pressure.largest_allowed);
+    reverse_polls(attempt);
     const ExactReplay& limited_replay = *attempt.v->replay;
     const bool explains = limited_replay.unexplained_releases() == 0 && limited_replay.own_release_bursts() > 0;
-    const int64_t reach_with = explains ? reach(attempt) : -1;
     if (explains && !limited_replay.first_difference()) return;
+    const int64_t reach_with = reach(attempt);
+    const std::vector<uint32_t> reversed = std::exchange(attempt.v->config.reversed_polls, {});
     replay(attempt, std::nullopt);
-    if (reach(attempt) < reach_with) replay(attempt, pressure.largest_allowed);
+    reverse_polls(attempt);
+    if (reach(attempt) >= reach_with) return;
+    attempt.v->config.reversed_polls = reversed;
+    replay(attempt, pressure.largest_allowed);
   }
 
   // With collection on, releases begin at threshold * limit. Every try with a wrong limit meets a difference that says

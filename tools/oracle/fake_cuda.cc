@@ -30,7 +30,7 @@ constexpr int kNotSupported = 801;
 
 constexpr uint64_t kPage = uint64_t{2} << 20;
 constexpr uint64_t kSpaceBegin = 0x700000000000;
-constexpr uint64_t kSpaceOfCard = uint64_t{1} << 41;  // each card has its own part of the address space
+constexpr uint64_t kSpaceOfCard = uint64_t{1} << 42;  // each card has its own part of the address space
 constexpr int kMostDevices = 4;
 
 constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -181,8 +181,9 @@ class Card {
     } else if (placement_ == Placement::random) {
       at = anywhere(size);
     } else if (placement_ == Placement::rising) {
-      at = next_;
-      next_ += size;
+      const bool fits = next_ + size <= space_begin_ + kSpaceOfCard;
+      at = fits ? next_ : lowest(size);
+      next_ = std::max(next_, at + size);
     } else {
       at = lowest(size);
     }

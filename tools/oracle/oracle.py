@@ -10,9 +10,9 @@ libraries that build.py makes (lib-VERSION) and the recordings (runs/). Each cas
 settings, limit, capacity and use are drawn, is driven through torch by drive.py under fake_cuda.cc, then replayed by
 `oomscope verify --rules` of that release: every address, driver call, final block and statistic is compared, and the
 calls that the allocator made of the driver with those that its trace tells of. Prints one row a release and case, and
-at the end one a release; exit code 1 if anything differs. --again compares what an earlier run kept, after the engine
-has changed. --fixtures writes the recordings that tests/fidelity/oracle_traces_test.py reads: a few short ones of each
-release, with what they were made with.
+at the end one a release; exit code 1 if anything differs whose history is whole, or a case does not run. --again
+compares what an earlier run kept, after the engine has changed. --fixtures writes the recordings that
+tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, with what they were made with.
 """
 import argparse
 import dataclasses
@@ -25,6 +25,7 @@ import random
 import subprocess
 import sys
 import zipfile
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -60,7 +61,7 @@ class Case:
 
 
 MEM_POOL = (2, 6)  # torch.cuda.use_mem_pool
-SMALL = 3 * GIB  # about half more than what is live: refusals, retries, releases
+SMALL = int(1.6 * GIB)  # about what is live: refusals, retries, releases, OOMs
 CASES = (
     Case("default, segments upwards", placement="lowest"),
     Case("default, segments downwards", placement="highest"),
@@ -71,6 +72,7 @@ CASES = (
     Case("private pools", use="pools"),
     Case("private pools, streams, empty_cache", use="pools,streams,empty_cache"),
     Case("card full", capacity=SMALL),
+    Case("card too small", capacity=GIB),
     Case("card full, streams", use="streams", capacity=SMALL),
     Case("card full, private pools", use="pools", capacity=SMALL),
     Case("limit", fraction=SMALL / (80 * GIB)),
@@ -115,8 +117,14 @@ FIXTURES = {"pools": "private pools, streams, empty_cache", "full": "card full, 
             "pools-full": "card full, private pools",
             "split": "max_split_size, limit, streams", "collection": "collection, streams",
             "expandable": "expandable, card full", "roundup": "roundup to 1", "renewed": "renewed pools",
+            "unmap": "expandable, streams, empty_cache",
             "capture": "capture, expandable", "custom": "custom pools, expandable", "devices": "two devices"}
 FIXTURE_OPERATIONS = 400
+
+
+def seed_of(case, seed):
+    """Of one case, so that no two send the same requests."""
+    return zlib.crc32(f"{seed} {case.name}".encode())
 
 
 def random_case(release, seed, number):
@@ -189,7 +197,8 @@ class Release:
         self.torch = fetch(release, folder)
         self.libraries = folder / f"lib-{release}"
         built = self.libraries / "libcuda.so.1"
-        if not built.exists() or built.stat().st_mtime < (HERE / "fake_cuda.cc").stat().st_mtime:
+        sources = [(HERE / name).stat().st_mtime for name in ("fake_cuda.cc", "build.py")]
+        if not built.exists() or built.stat().st_mtime < max(sources):
             build.build(self.torch / "torch", self.libraries)
 
     @functools.cached_property
@@ -279,13 +288,14 @@ def compare(program, release, case, rules, seed, operations, again):
     out.parent.mkdir(exist_ok=True)
     row = {"release": release.name, "rules": rules, "case": case.name, "seed": seed, "operations": operations,
            "recording": str(out), "whole_history": case.has_whole_history, "same": False}
-    driven = None if again and out.exists() else release.drive(case, out, seed, operations)
+    driven = None if again and out.exists() else release.drive(case, out, seed_of(case, seed), operations)
     if driven is not None and driven.returncode != 0:
         out.unlink(missing_ok=True)
         last = (driven.stderr.strip().splitlines() or [f"exit code {driven.returncode}"])[-1]
         return dict(row, failed=f"torch stopped: {last}")
     with open(out, "rb") as file:
         traces = pickle.load(file)["device_traces"]
+    row["ooms"] = sum(event["action"] == "oom" for trace in traces for event in trace)
     row.update({key: 0 for key in COUNTED}, driver_calls=0, driver_calls_untold=0, first_difference=None, same=True)
     for device in range(case.devices):
         result = verify(program, rules, case, out, device)
@@ -306,7 +316,7 @@ def compare(program, release, case, rules, seed, operations, again):
 def is_same(result):
     return (result["alloc_total"] == result["alloc_exact"] and result["final_state_equal"] is True and
             result["driver_events_total"] == result["driver_events_exact"] and
-            result["stats_total"] - result["stats_equal"] <= len(NOT_IN_A_TRACE))
+            set(result["stats_differing"]) <= NOT_IN_A_TRACE)
 
 
 def write_fixtures(release, rules, folder, target):
@@ -343,8 +353,8 @@ def text_of(row):
 
 def table(rows):
     """The rows of all cases of a release in one, as docs/fidelity.md has them."""
-    lines = ["| release | rules | cases | operations | events | addresses | driver events | statistics | differ |",
-             "|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| release | rules | cases | operations | events | addresses | driver events | statistics | OOMs | differ |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
     for release in dict.fromkeys(row["release"] for row in rows):
         own = [row for row in rows if row["release"] == release]
         compared = [row for row in own if "failed" not in row]
@@ -352,7 +362,8 @@ def table(rows):
         lines.append(f"| {release} | {own[0]['rules']} | {len(compared)} of {len(own)} | {total['operations']} | "
                      f"{total['events']} | {total['alloc_exact']} of {total['alloc_total']} | "
                      f"{total['driver_events_exact']} of {total['driver_events_total']} | "
-                     f"{total['stats_equal']} of {total['stats_total']} | {sum(not row['same'] for row in compared)} |")
+                     f"{total['stats_equal']} of {total['stats_total']} | "
+                     f"{sum(row['ooms'] for row in compared):,} | {sum(not row['same'] for row in compared)} |")
     return "\n".join(lines)
 
 
@@ -404,7 +415,9 @@ def main():
         chosen = [row for row in rows if row["whole_history"] == part]
         if chosen:
             print(f"\nhistory {name}:\n\n{table(chosen)}")
-    sys.exit(0 if all(row["same"] for row in rows) else 1)
+    # What a replay from mid-life cannot know is no fault: docs/fidelity.md.
+    sys.exit(0 if all(row["same"] or not row["whole_history"] for row in rows) and
+             not any("failed" in row for row in rows) else 1)
 
 
 if __name__ == "__main__":
