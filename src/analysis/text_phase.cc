@@ -16,6 +16,12 @@ bool contains_any(std::string_view text, const std::array<std::string_view, N>& 
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return contains(text, part); });
 }
 
+// Of a function's name: train_and_save_model does more than that.
+template <size_t N>
+bool starts_with_any(std::string_view text, const std::array<std::string_view, N>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return text.starts_with(part); });
+}
+
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
@@ -28,7 +34,7 @@ bool is_saving(const TextFrame& frame) {
                                                             "save_file(",  "gather_state"};
   static constexpr std::array<std::string_view, 5> kFunctions = {"save_checkpoint", "save_pretrained", "save_model",
                                                                  "_save_checkpoint", "save_state"};
-  return contains_any(frame.code, kCode) || contains_any(frame.function, kFunctions) ||
+  return contains_any(frame.code, kCode) || starts_with_any(frame.function, kFunctions) ||
          (contains(frame.file, "serialization.py") && (frame.function == "save" || frame.function == "_save")) ||
          (contains(frame.code, "state_dict()") && !contains(frame.code, "load_state_dict"));
 }
@@ -36,8 +42,8 @@ bool is_saving(const TextFrame& frame) {
 bool is_resuming(const TextFrame& frame) {
   static constexpr std::array<std::string_view, 5> kCode = {"load_checkpoint", "resume_from", "load_state_dict(",
                                                             "torch.load(", "load_state("};
-  return contains_any(frame.code, kCode) || contains(frame.function, "load_checkpoint") ||
-         contains(frame.function, "resume") ||
+  return contains_any(frame.code, kCode) || contains(frame.function, "load_checkpoint") || frame.function == "resume" ||
+         frame.function.starts_with("resume_from") ||
          (contains(frame.file, "serialization.py") && contains(frame.function, "load"));
 }
 
@@ -55,7 +61,8 @@ bool is_evaluation(const TextFrame& frame) {
   const std::string function = lower(frame.function);
   static constexpr std::array<std::string_view, 5> kParts = {"valid", "evaluat", "eval_", "_eval", "test_"};
   static constexpr std::array<std::string_view, 4> kCode = {"val_loader", "valid_loader", "validate(", "evaluate("};
-  return contains_any(function, kParts) || function == "eval" || function == "test" || function == "val" ||
+  const bool trains = contains(function, "train");  // test_train_step
+  return (!trains && contains_any(function, kParts)) || function == "eval" || function == "test" || function == "val" ||
          contains_any(frame.code, kCode);
 }
 
@@ -102,8 +109,8 @@ struct PhaseTest {
 
 // What decides first stands first: a validation's forward is evaluation, a checkpoint's copy is saving.
 constexpr std::array<PhaseTest, 11> kTests = {{{Phase::saving, is_saving},
-                                               {Phase::optimizer_step, is_optimizer},
                                                {Phase::backward, is_backward},
+                                               {Phase::optimizer_step, is_optimizer},
                                                {Phase::resume, is_resuming},
                                                {Phase::data_loading, is_data},
                                                {Phase::evaluation, is_evaluation},
@@ -113,9 +120,23 @@ constexpr std::array<PhaseTest, 11> kTests = {{{Phase::saving, is_saving},
                                                {Phase::forward, is_forward},
                                                {Phase::start, is_start}}};
 
-Phase phase_by_frames(const std::vector<TextFrame>& frames) {
+// One behind the innermost frame that it holds for; 0: none.
+size_t depth_of(const std::vector<TextFrame>& frames, bool (*holds)(const TextFrame&)) {
+  const auto innermost = std::find_if(frames.rbegin(), frames.rend(), holds);
+  return static_cast<size_t>(frames.rend() - innermost);
+}
+
+// A step with a closure, as Lightning and LBFGS have it, calls the model: what is inside decides.
+bool is_step_itself(const std::vector<TextFrame>& frames) {
+  return depth_of(frames, is_optimizer) > std::max(depth_of(frames, is_forward), depth_of(frames, is_loss));
+}
+
+Phase phase_by_frames(std::vector<TextFrame> frames) {
+  for (TextFrame& frame : frames) std::replace(frame.file.begin(), frame.file.end(), '\\', '/');  // of Windows
   for (const PhaseTest& test : kTests) {
-    if (std::any_of(frames.begin(), frames.end(), test.holds)) return test.phase;
+    const bool holds = test.phase == Phase::optimizer_step ? is_step_itself(frames)
+                                                           : std::any_of(frames.begin(), frames.end(), test.holds);
+    if (holds) return test.phase;
   }
   return Phase::unknown;
 }
@@ -131,14 +152,15 @@ Phase phase_by_progress(const std::vector<std::string>& lines) {
     if (contains_any(text, kEvaluation)) return Phase::evaluation;
     if (contains(text, "resum")) return Phase::resume;
     if (contains_any(text, kLoading)) return Phase::load;
-    if (contains(text, "epoch") || contains(text, "it/s") || contains(text, "loss")) return Phase::unknown;  // a step
+    if (contains(text, "epoch") || contains(text, "it/s") || contains(text, "s/it") || contains(text, "loss"))
+      return Phase::unknown;  // a step
   }
   return Phase::unknown;
 }
 
 bool tells_of_training(std::string_view line) {
   const std::string text = lower(line);
-  return contains(text, "loss") || contains(text, "it/s]") || contains(text, "epoch");
+  return contains(text, "loss") || contains(text, "it/s]") || contains(text, "s/it]") || contains(text, "epoch");
 }
 
 // "step 12", "[447/1736]", "12/100": the number of the last line that has one.

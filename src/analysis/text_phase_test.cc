@@ -25,6 +25,33 @@ TEST(TextPhase, IsToldByTheFrames) {
   EXPECT_EQ(of({code("loss = F.cross_entropy(logits, y)")}).phase, Phase::loss);
 }
 
+TEST(TextPhase, AStepWithAClosureIsWhatIsInside) {
+  const TextFrame step{.file = "torch/optim/adamw.py", .function = "step", .code = "loss = closure()"};
+  const TextFrame closure{.file = "closure.py", .function = "closure", .code = "return self._closure()"};
+  const TextFrame forward{.file = "net.py", .function = "forward", .code = "return self.layers(x)"};
+  const TextFrame backward{.file = "closure.py", .function = "backward", .code = "loss.backward()"};
+  EXPECT_EQ(of({step, closure, forward}).phase, Phase::forward);
+  EXPECT_EQ(of({step, closure, backward}).phase, Phase::backward);
+  EXPECT_EQ(of({forward, step}).phase, Phase::optimizer_step);
+  EXPECT_EQ(of({{.file = R"(C:\torch\optim\adamw.py)", .function = "adamw", .code = ""}}).phase, Phase::optimizer_step);
+}
+
+TEST(TextPhase, ANameThatSaysMoreDecidesNothing) {
+  const auto in = [](std::string function) {
+    return of({{.file = "t.py", .function = std::move(function), .code = "out = net(x)"}}).phase;
+  };
+  EXPECT_EQ(in("train_and_save_model"), Phase::forward);
+  EXPECT_EQ(in("resume_training"), Phase::forward);
+  EXPECT_EQ(in("test_train_step"), Phase::forward);
+  EXPECT_EQ(in("save_model"), Phase::saving);
+  EXPECT_EQ(in("test_epoch"), Phase::evaluation);
+}
+
+TEST(TextPhase, ABarInSecondsAStepIsAStep) {
+  EXPECT_EQ(of({code("out = model(x)")}, {"Evaluating: 100%", "211/1000 [06:40<25:00, 1.90s/it]"}).phase,
+            Phase::forward);
+}
+
 TEST(TextPhase, AValidationsForwardIsEvaluation) {
   EXPECT_EQ(of({{.file = "t.py", .function = "validate", .code = "out = model(x)"}}).phase, Phase::evaluation);
   EXPECT_EQ(of({code("out = model(x)")}, {"Epoch 3", "Validating: 3%"}).phase, Phase::evaluation);

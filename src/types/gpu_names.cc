@@ -251,6 +251,33 @@ Result<GpuMemory> resolve_gpu(std::string_view text) {
   return GpuMemory{.name = "--gpu", .total_bytes = *size, .source = GpuMemorySource::given, .note = ""};
 }
 
+namespace {
+
+// A letter or two and a number, whole: "p5000" of "p".
+bool is_series(std::string_view word, std::string_view letters, size_t least_digits) {
+  return word.starts_with(letters) && word.size() >= letters.size() + least_digits &&
+         word.find_first_not_of("0123456789", letters.size()) == std::string_view::npos;
+}
+
+// Cards of workstations, laptops and boards, named by series; the oldest that shares a name counts.
+std::optional<int> capability_of_series(const std::vector<std::string>& words) {
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  if (has("titan")) return has("v") ? 70 : has("rtx") ? 75 : has("xp") ? 61 : 52;
+  if (has("xavier")) return 72;
+  if (has("orin")) return 87;
+  for (const std::string& word : words) {
+    if (is_series(word, "mx", 3)) return word >= "mx450" ? 75 : 61;
+    if (is_series(word, "p", 3)) return 61;  // Quadro P620 to P6000
+    if (is_series(word, "m", 3)) return 52;
+    if (is_series(word, "t", 3)) return 75;  // T400 to T2000
+  }
+  if (has("gt") && has("1030")) return 61;
+  if (has("940mx") || has("930mx")) return 50;
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<int> compute_capability(std::string_view text) {
   const std::vector<std::string> words = name_words(text);
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
@@ -272,7 +299,7 @@ std::optional<int> compute_capability(std::string_view text) {
     if (number.ends_with("000") || number[0] == '2') return 75;
     return number[0] == '3' ? 86 : number[0] == '4' ? 89 : number[0] == '5' ? 120 : std::optional<int>{};
   }
-  return std::nullopt;
+  return capability_of_series(words);
 }
 
 }  // namespace oomscope

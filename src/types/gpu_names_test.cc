@@ -87,5 +87,22 @@ TEST(ComputeCapability, OfTheNamesThatToolsPrint) {
   EXPECT_EQ(compute_capability("NVIDIA-SMI 535.104"), std::nullopt);
 }
 
+TEST(ComputeCapability, OfSeriesWithoutBfloat16IsKnown) {
+  for (const auto& [name, capability] : std::vector<std::pair<std::string_view, int>>{{"NVIDIA TITAN V", 70},
+                                                                                      {"TITAN RTX", 75},
+                                                                                      {"NVIDIA TITAN Xp", 61},
+                                                                                      {"GeForce GTX TITAN X", 52},
+                                                                                      {"Quadro P5000", 61},
+                                                                                      {"Quadro M6000", 52},
+                                                                                      {"NVIDIA T1000", 75},
+                                                                                      {"NVIDIA GeForce MX450", 75},
+                                                                                      {"NVIDIA GeForce GT 1030", 61},
+                                                                                      {"Xavier", 72}}) {
+    EXPECT_EQ(compute_capability(name), capability) << name;
+  }
+  EXPECT_EQ(compute_capability("NVIDIA A100-SXM4-80GB"), 80);
+  EXPECT_EQ(compute_capability("a card"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace oomscope

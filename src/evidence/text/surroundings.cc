@@ -104,6 +104,8 @@ void look_around(std::string_view raw, Surroundings& around) {
   read_loader(subject, around);
   around.is_windows |=
       contains(raw, ":\\") && (contains(raw, ".py\"") || contains(raw, ".dll") || contains(raw, "WinError"));
+  around.is_windows |= contains(raw, "Microsoft Windows") || contains(raw, "PS C:\\") || contains(raw, "C:/Users/") ||
+                       contains(raw, "C:\\") || contains(raw, "expandable_segments not supported");
   around.is_wsl |= contains(raw, "WSL") || contains(raw, "/mnt/c/") || contains(raw, "microsoft-standard");
   around.is_notebook |= contains(raw, "ipykernel") || contains(raw, "<ipython-input") || contains(raw, "/content/") ||
                         contains(raw, "----> ") || contains(raw, "/kaggle/");

@@ -47,7 +47,8 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::gpu_oom,
      .strength = 5,
      .triggers = "would exceed allowed|out of memory|currently allocated",
-     .pattern = R"(Allocation on device (?P<gpu>\d+) would exceed allowed memory\. \(out of memory\) )"
+     .pattern = R"((?:OutOfMemoryError : )?Allocation on device (?P<gpu>\d+) would exceed allowed memory\. )"
+                R"(\(out of memory\) )"
                 R"((?:Currently allocated : {allocated})? (?:Requested : {tried})? (?:Device limit : {total})? )"
                 R"((?:Free \(according to CUDA\) : {free})? )"
                 R"((?:PyTorch limit \(set by user-supplied memory fraction\) : {limit})?)"},
