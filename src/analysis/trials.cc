@@ -14,8 +14,7 @@ using Trials = std::vector<Trial>;
 
 Phrase trial_phrase(std::string_view key) { return Phrase{.key = "trial." + std::string(key)}; }
 
-// --- the blocks that a finding is about
-// --------------------------------------------------------------------------------
+// ---- the blocks that a finding is about ----
 
 // Without the cause: the rule that found it says which blocks those are.
 Trials without_cause(const RunFacts&, const Finding& finding) {
@@ -31,8 +30,7 @@ Trials without_cause(const RunFacts&, const Finding& finding) {
   return {std::move(trial)};
 }
 
-// --- measures
-// --------------------------------------------------------------------------------------------------------
+// ---- measures ----
 
 // What `fit` would do: one transform for one remedy.
 Trials measure(std::string_view id) {
@@ -108,8 +106,7 @@ Trials without_graph_kept(const RunFacts& run, const Finding&) {
   return {std::move(trial)};
 }
 
-// --- the rest
-// ----------------------------------------------------------------------------------------------------------
+// ---- the rest ----
 
 Trials expandable_segments(const RunFacts& run, const Finding&) {
   const ReplayConfig& config = run.diagnosis->verification->config;

@@ -31,7 +31,10 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   diff.a.path = raw.path;
   diff.b.path = raw.path_b;
   if (raw.path == "-" && raw.path_b == "-") {
-    return Error{.code = "bad-usage", .what = "error.one-standard-input", .where = "diff", .hint = ""};
+    return Error{.code = "bad-usage",
+                 .what = "error.one-standard-input",
+                 .where = "diff",
+                 .hint = "oomscope diff before.pickle after.pickle"};
   }
   OOM_TRY([[maybe_unused]] const Done at, read_moment(raw.at, diff.at));
   OOM_TRY([[maybe_unused]] const Done top, read_number("--top", raw.top, diff.top));

@@ -47,7 +47,7 @@ Result<StatsComparison> compare_stats_file(const std::string& path, const Stats&
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (!file.is_open() || file.bad()) {
-    return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = ""};
+    return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = "error.unreadable.hint"};
   }
   return compare_stats_text(text, path, stats, settings);
 }

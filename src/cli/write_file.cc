@@ -13,7 +13,8 @@ Result<Done> write_file(const std::string& path, const std::string& bytes) {
   bool is_written = is_open && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
   if (is_open) is_written = std::fclose(file) == 0 && is_written;
   if (is_written) return Done{};
-  return Error{.code = "output-not-written", .what = system_error(errno), .where = path, .hint = ""};
+  return Error{
+      .code = "output-not-written", .what = system_error(errno), .where = path, .hint = "error.not-written.hint"};
 }
 
 }  // namespace oomscope

@@ -85,13 +85,15 @@ std::string command_of(const Json& file) {
 Result<std::string> read_small_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.is_open() ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0) return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = ""};
+  if (size < 0)
+    return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = "error.peaks.hint"};
   if (static_cast<size_t>(size) > kLargestFileBytes) {
-    return Error{.code = "file-too-large", .what = "error.file-too-large", .where = path, .hint = ""};
+    return Error{.code = "file-too-large", .what = "error.file-too-large", .where = path, .hint = "error.peaks.hint"};
   }
   file.seekg(0);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = ""};
+  if (file.bad())
+    return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = "error.peaks.hint"};
   return text;
 }
 
