@@ -1,6 +1,7 @@
 // oomscope report EVIDENCE... -o FILE: the answer of `why` to look at, or to hand on. The ending of FILE says as what.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -100,9 +101,9 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   return read_gpu(raw.gpu, report.why.gpu);
 }
 
-std::string name_of_file(const std::string& path) {
+std::string name_of_file(const std::string& path, Language language) {
   const std::string name = std::filesystem::path(path).filename().string();
-  return path == "-" ? "standard input" : name.empty() ? path : name;
+  return path == "-" ? say("error.standard-input", language) : name.empty() ? path : name;
 }
 
 // What `why` says of any evidence, with the recordings that it explained.
@@ -122,7 +123,8 @@ Result<Page> explain_into_page(const WhyArguments& arguments, nlohmann::ordered_
       .explained =
           [&](const ExplainedRecording& explained) {
             add_curves(explained.changes, *view);
-            page.recordings.push_back({.name = name_of_file(explained.path), .view = std::move(*view)});
+            page.recordings.push_back(
+                {.name = name_of_file(explained.path, arguments.language), .view = std::move(*view)});
             page.answer = answer_of(explained.diagnosis, explained.changes, explained.findings, explained.path,
                                     arguments.language);
             first = explained.first_section;
@@ -146,10 +148,11 @@ Result<Page> explain_into_page(const WhyArguments& arguments, nlohmann::ordered_
   return page;
 }
 
-Result<PageRecording> view_of(const LoadedRecording& recording, const std::string& path) {
+Result<PageRecording> view_of(const LoadedRecording& recording, const std::string& path, Language language) {
   OOM_TRY(const Diagnosis diagnosis, diagnose(*recording.snapshot, recording.verification->timeline.device, {}));
   const RunFacts facts = find_run_facts(*recording.snapshot, diagnosis);
-  return PageRecording{.name = name_of_file(path), .view = view_recording(*recording.snapshot, diagnosis, facts)};
+  return PageRecording{.name = name_of_file(path, language),
+                       .view = view_recording(*recording.snapshot, diagnosis, facts)};
 }
 
 // Two recordings, before and after: what `diff` says, and both timelines.
@@ -168,8 +171,8 @@ Result<Page> diff_into_page(const WhyArguments& arguments, nlohmann::ordered_jso
   Document document = diff_document(diff, path_a, path_b, kRowsShown, arguments.language);
   page.before = std::move(document.sections);
   payload = std::move(document.payload);
-  OOM_TRY(PageRecording view_a, view_of(a, path_a));
-  OOM_TRY(PageRecording view_b, view_of(b, path_b));
+  OOM_TRY(PageRecording view_a, view_of(a, path_a, arguments.language));
+  OOM_TRY(PageRecording view_b, view_of(b, path_b, arguments.language));
   page.recordings.push_back(std::move(view_a));
   page.recordings.push_back(std::move(view_b));
   return page;
@@ -213,7 +216,8 @@ Result<int> run(const Options& options, Output& output) {
   nlohmann::ordered_json payload;
   OOM_TRY(Page page, are_before_and_after(arguments.why.evidence) ? diff_into_page(arguments.why, payload)
                                                                   : explain_into_page(arguments.why, payload, output));
-  const std::vector<std::string> names = distinct_names(arguments.why.evidence);
+  std::vector<std::string> names = distinct_names(arguments.why.evidence);
+  std::replace(names.begin(), names.end(), std::string("-"), say("error.standard-input", arguments.why.language));
   for (const std::string& name : names) page.title += (page.title.empty() ? "" : ", ") + name;
   if (!page.differences.empty()) {
     page.recordings[0].name = "A: " + names[0];

@@ -161,6 +161,16 @@ def test_exports(program):
     test_perfetto(program.report(".perfetto-trace", OOM), peak)
 
 
+def test_names(program):
+    """What the page is called: by its file, by what tells files apart, or by what was piped in."""
+    packed = OOM.read_bytes()
+    for language, words in (("en", "standard input"), ("zh", "标准输入")):
+        file = program.folder / f"piped-{language}.html"
+        program.run("report", "-", "--no-sweep", "-o", file, "--lang", language, input=packed)
+        check(f"<title>{words} - oomscope" in file.read_text(), f"the name of a piped recording, {language}")
+    check(f"<title>{OOM.name} - oomscope" in program.report(".html", OOM, "--no-sweep").decode(), "the file's name")
+
+
 def test_png(data):
     check(data[:8] == b"\x89PNG\r\n\x1a\n", "PNG")
     at, packed, size = 8, b"", None
@@ -301,7 +311,7 @@ def main():
     parser.add_argument("--program", required=True)
     with tempfile.TemporaryDirectory() as folder:
         program = Program(os.path.abspath(parser.parse_args().program), folder)
-        for test in (test_page, test_exports, test_harm, test_redaction, test_other_evidence):
+        for test in (test_page, test_names, test_exports, test_harm, test_redaction, test_other_evidence):
             test(program)
     for failure in failures:
         print("FAIL", failure)
