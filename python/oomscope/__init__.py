@@ -24,11 +24,9 @@ if TYPE_CHECKING:
     from ._profile import profile as profile
 
 __version__ = "0.1.0"
-_HOMES = {
-    "add_arguments": "_options", "find_batch_size": "_batch", "free": "_free", "host_profile": "_host",
-    "install": "_install", "load_ipython_extension": "_notebook", "mark": "_marks", "measure": "_meter",
-    "profile": "_profile", "start": "_options", "static_input": "_batch",
-}
+_HOMES = {"add_arguments": "_options", "find_batch_size": "_batch", "free": "_free", "host_profile": "_host",
+          "install": "_install", "load_ipython_extension": "_notebook", "mark": "_marks", "measure": "_meter",
+          "profile": "_profile", "start": "_options", "static_input": "_batch"}
 __all__ = list(_HOMES)
 
 

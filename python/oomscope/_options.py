@@ -10,9 +10,10 @@ from typing import Any, Iterable, TypeVar
 
 from . import _torch
 from ._install import install, watcher
+from ._marks import progress
 from ._meter import live
 from ._profile import profile
-from ._program import say, size
+from ._program import Table, say, size, tell
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -65,53 +66,47 @@ def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
         say(f"oomscope: {path}: {error.strerror}: the peaks are not kept")
 
 
-class FirstStep(profile):
+class FirstStep(Table):
     """--debug-memory. The first step's forward and backward ran without the optimizer's state, which its own end
     brought. From the second step on they run beside it, so the peak of the second is the first's plus that state."""
 
-    def __init__(self) -> None:
-        super().__init__(steps=1)
-        self.balance: dict[str, int] = {}
-        self._state_before: int | None = None
+    def start(self) -> None:
+        self._peaks, self._state_before = profile(steps=1), -1
+        self._peaks.speaks = False
+        self._peaks.start()
+        progress.watch(self)
+
+    def boundary(self) -> None:
+        """The user's phases do not matter here."""
 
     def before_optimizer(self, optimizer: Any) -> None:
-        super().before_optimizer(optimizer)
-        if self._state_before is None:
+        """More than once where step() runs its closure again."""
+        if self._state_before < 0:
             self._state_before = _bytes(_state_of(optimizer))
 
     def after_step(self, optimizer: Any, step: int) -> None:
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self.balance = {"weights": _bytes(parameters),
-                        "gradients": _bytes(p.grad for p in parameters if p.grad is not None),
-                        "optimizer state": _bytes(_state_of(optimizer))}
+        progress.watchers.remove(self)
+        weights = [p for group in optimizer.param_groups for p in group["params"]]
+        state = _bytes(_state_of(optimizer))
+        self.balance = {"weights": _bytes(weights), "optimizer state": state,
+                        "gradients": _bytes(p.grad for p in weights if p.grad is not None)}
         allocated, reserved = live()
-        others = allocated - sum(self.balance.values())
-        if _torch.cuda() is not None and others >= 0:  # else they are on several cards
+        cuda, others = _torch.cuda(), allocated - sum(self.balance.values())
+        if cuda is not None and others >= 0:  # else they are on several cards
             self.balance.update({"[other tensors]": others, "[cached, free]": reserved - allocated})
-        super().after_step(optimizer, step)
-
-    @property
-    def reached(self) -> tuple[int, int]:
-        """Bytes: the peaks of the first step before the optimizer, and in it."""
-        parts = {name: part["allocated"] for name, part in self.steps[0]["phases"].items()}
+        parts = {name: part["allocated"] for name, part in self._peaks.steps[0]["phases"].items()}
         in_optimizer = parts.pop("optimizer step", 0)
-        return max(parts.values(), default=0), in_optimizer
-
-    @property
-    def second_step_bytes(self) -> int:
-        return max(self.reached[0] + self.balance["optimizer state"] - (self._state_before or 0), self.reached[1])
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        cuda, added = _torch.cuda(), self.balance["optimizer state"] - (self._state_before or 0)
+        reached, added = max(parts.values(), default=0), state - self._state_before
+        self.second_step_bytes = max(reached + added, in_optimizer)
         card = f", on a card of {size(cuda.mem_get_info()[1])}" if cuda is not None else ""
-        return (f"after step {self.steps[0]['step']}: it reached {size(self.reached[0])} in forward and backward, "
-                f"{size(self.reached[1])} in the optimizer\nthe second step adds {size(added)} of optimizer state "
-                f"to forward and backward: about {size(self.second_step_bytes)}{card}")
+        self.title = (f"after step {step}: it reached {size(reached)} in forward and backward, {size(in_optimizer)} in "
+                      f"the optimizer\nthe second step adds {size(added)} of optimizer state to forward and backward: "
+                      f"about {size(self.second_step_bytes)}{card}")
+        tell(str(self))
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows = [(name, size(count)) for name, count in self.balance.items()]
-        return [("", "bytes"), *rows, ("total", size(sum(self.balance.values())))]
+        rows = {**self.balance, "total": sum(self.balance.values())}
+        return [("", "bytes"), *((name, size(count)) for name, count in rows.items())]
 
 
 def _state_of(optimizer: Any) -> list[Any]:
