@@ -84,7 +84,7 @@ class _State:
         tensors += [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
         tensors += [value for optimizer in optimizers for entries in optimizer.state.values()
                     for value in entries.values() if isinstance(value, torch.Tensor)]
-        tensors = [each for each in _of(tensors, torch.Tensor) if any(_torch.storages([each]))]  # not meta, fake, lazy
+        tensors = [each for each in _of(tensors, torch.Tensor) if _torch.storages([each])]  # not meta, fake, lazy
         self._values = [(each, _copy(each)) for each in tensors]
         self._gradients = [(each, None if each.grad is None else _copy(each.grad)) for each in tensors if each.is_leaf]
         self._modes = [(each, each.training) for each in modules]

@@ -278,8 +278,8 @@ def _is_running(frame: types.FrameType) -> bool:
 def _step(parent: Any, child: Any) -> str:
     """How the parent names the child."""
     if isinstance(parent, dict):
-        key = next((key for key, value in parent.items() if value is child), "?")
-        return f"global {parent['__name__']}.{key}" if _is_namespace(parent) else f"[{_short(key)}]"
+        keys = [key for key, value in parent.items() if value is child] or ["as a key"]
+        return f"global {parent['__name__']}.{keys[0]}" if _is_namespace(parent) else f"[{_short(keys[0])}]"
     if isinstance(parent, (list, tuple)):
         return f"[{next((i for i, value in enumerate(parent) if value is child), '?')}]"
     if isinstance(parent, types.FrameType):

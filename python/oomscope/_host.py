@@ -71,8 +71,9 @@ def _look() -> tuple[Counter[str], tracemalloc.Snapshot]:
     uss = unshared_bytes("self")
     figures: Counter[str] = Counter() if uss is None else Counter(unshared=uss)
     figures["tracemalloc itself"] = tracemalloc.get_tracemalloc_memory()
-    on_host = [each for each in _torch.tensors_alive() if each.device.type == "cpu"]
-    for tensor, count in _torch.storages(on_host).values():
+    for tensor, count in _torch.storages(_torch.tensors_alive()).values():
+        if tensor.device.type != "cpu":
+            continue
         pinned = _torch.cuda() is not None and tensor.is_pinned()
         figures["pinned memory (tensors)" if pinned else "shared memory (tensors)" if tensor.is_shared()
                 else "tensors on the CPU"] += count

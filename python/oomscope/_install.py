@@ -21,7 +21,7 @@ from typing import Any
 from . import _torch
 from ._marks import progress
 from ._program import run_program, say, size, whole, write
-from ._ranks import PATIENCE, TOGETHER, Board, within
+from ._ranks import PATIENCE, TOGETHER, Board, one_verdict, within
 
 WHY_SECONDS = 40.0  # the longest that the program may take for its answer
 MOST_SNAPSHOTS = 3  # of a process; the rest is counted in the last context
@@ -66,7 +66,9 @@ class Watcher:
         except Exception as error:
             lost = f"in {case} it could not be recorded: {error}"
         # A backward's thread is not Python's own: such are daemons, which a new thread would take after.
-        threading.Thread(target=self._tell, args=(case, context, evidence, lost), name="oomscope", daemon=False).start()
+        threading.Thread(target=one_verdict, daemon=False, name="oomscope",
+                         args=(self._board, context["time"], summary_of_this_rank,
+                               lambda ranks: _tell(case, context, ranks, lost, evidence if lost else b""))).start()
 
     def _place(self, context: dict[str, Any]) -> Path:
         """Each run of a job has a folder, and in it each rank, where the ranks can agree on its name."""
@@ -75,22 +77,6 @@ class Watcher:
             self._board = self._board or within(PATIENCE, Board)
             name = f"job-{self._board.run}/rank{context['rank']}" if self._board else f"rank{context['rank']}-{name}"
         return Path(str(self.folder)) / (name + ("", "-second", "-third")[len(self.cases)])
-
-    def _tell(self, case: Path, context: dict[str, Any], evidence: bytes, lost: str) -> None:
-        """The verdict: of this process, or where it is a rank, one for all of them."""
-        board, ranks = self._board, ""
-        if board is not None:
-            if within(PATIENCE, lambda: board.is_first(context["time"])) is False:
-                within(3 * PATIENCE, board.wait)
-                return
-            ranks = within(PATIENCE + 1, lambda: board.table(summary_of_this_rank())) or ""
-        code, answer = run_program("why", "-" if lost else str(case), stdin=evidence if lost else b"", seconds=WHY_SECONDS)
-        head = answer.split("\n\n")[0].rstrip() if code == 0 else f"{context['message']}\n{answer}"
-        again = f" (failure {context['ooms']} of this process)" if context["ooms"] > 1 else ""
-        rest = "" if lost else f"\n  all of it: oomscope why {shlex.quote(str(case.parent if ranks else case))}"
-        say(f"\noomscope: out of memory{again}, {lost or f'kept in {case}'}{ranks}\n{head}{rest}")
-        if board is not None:
-            within(PATIENCE, board.close)
 
     def answer_ranks(self) -> None:
         """From now on, where there may be other ranks: under a launcher, or in a process that another one started."""
@@ -105,6 +91,15 @@ class Watcher:
         with contextlib.suppress(Exception):  # a store of another kind, or one that is gone: then nobody asks
             self._board = board = Board()
             board.answer(summary_of_this_rank)
+
+
+def _tell(case: Path, context: dict[str, Any], ranks: str, lost: str, evidence: bytes) -> None:
+    """The verdict; of `evidence`, where the case is lost."""
+    code, answer = run_program("why", "-" if lost else str(case), stdin=evidence, seconds=WHY_SECONDS)
+    head = answer.split("\n\n")[0].rstrip() if code == 0 else f"{context['message']}\n{answer}"
+    again = f" (failure {context['ooms']} of this process)" if context["ooms"] > 1 else ""
+    rest = "" if lost else f"\n  all of it: oomscope why {shlex.quote(str(case.parent if ranks else case))}"
+    say(f"\noomscope: out of memory{again}, {lost or f'kept in {case}'}{ranks}\n{head}{rest}")
 
 
 def context_of(device: int, request: int, limit: int, free: int) -> dict[str, Any]:

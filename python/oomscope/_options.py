@@ -71,7 +71,7 @@ class FirstStep(Table):
     brought. From the second step on they run beside it, so the peak of the second is the first's plus that state."""
 
     def start(self) -> None:
-        self._peaks, self._state_before = profile(steps=1), -1
+        self._peaks, self._state_before, self.balance = profile(steps=1), -1, dict[str, int]()
         self._peaks.speaks = False
         self._peaks.start()
         progress.watch(self)

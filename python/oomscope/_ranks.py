@@ -22,6 +22,7 @@ from ._program import size
 
 PATIENCE = 5.0  # seconds for all the others together
 TOGETHER = 10.0  # seconds
+NOTHING = "nothing"  # what a store answers for a key that it does not have
 Result = TypeVar("Result")
 
 
@@ -61,8 +62,8 @@ class Board:
         return str(self._store.compare_set(key, "", text).decode())
 
     def get(self, key: str) -> str:
-        """Empty: nothing so far."""
-        return str(self._store.get(key).decode()) if self._store.check([key]) else ""
+        """Empty: nothing so far. A comparison that must fail asks without waiting, in torch 2.1 too."""
+        return str(self._store.compare_set(key, NOTHING, NOTHING).decode()).replace(NOTHING, "")
 
     def is_first(self, failed_at: float) -> bool:
         """Is this the first of the failures that belong together? Older ones, and this rank's own, had their verdict."""
@@ -97,6 +98,20 @@ class Board:
             if self.get(f"failure-{number}"):
                 self.first(f"summary-{number}-{self.rank}", json.dumps(summary()))
                 number += 1
+
+
+def one_verdict(board: Board | None, failed_at: float, summary: Callable[[], dict[str, Any]],
+                tell: Callable[[str], None]) -> None:
+    """tell(a line for each rank) in the first that failed; the others wait until it is said. Without a store, or with
+    one that does not answer, each speaks for itself."""
+    is_first = within(PATIENCE, lambda: board.is_first(failed_at)) if board is not None else None
+    if board is None or is_first is None:
+        tell("")
+    elif is_first:
+        tell(within(PATIENCE + 1, lambda: board.table(summary())) or "")
+        within(PATIENCE, board.close)
+    else:
+        within(3 * PATIENCE, board.wait)
 
 
 def _line(summary: dict[str, Any] | None) -> str:

@@ -150,12 +150,14 @@ def tensors_alive() -> list[Any]:
 
 
 def storages(tensors: Iterable[Any]) -> dict[int, tuple[Any, int]]:
-    """By address, of each storage the first tensor and the bytes: views share one. Fake and sparse tensors have none."""
+    """By address, of each storage the first tensor and the bytes: views share one. Meta, fake and sparse
+    tensors have none."""
     found: dict[int, tuple[Any, int]] = {}
     for tensor in tensors:
         try:
             storage = tensor.untyped_storage()
-            found.setdefault(storage.data_ptr(), (tensor, storage.nbytes()))
+            if storage.data_ptr():
+                found.setdefault(storage.data_ptr(), (tensor, storage.nbytes()))
         except Exception:
             continue
     return found

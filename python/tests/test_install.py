@@ -187,7 +187,7 @@ def test_the_folder_is_named_as_a_shell_takes_it(in_folder, silent_card, capfd):
 def test_secrets_are_not_written(monkeypatch):
     words = ["python", "train.py", "--hub-token", "hf_1", "--api_key=2", "wandb.api_key=3", "--password", "4", "--lr",
              "5", "--tokenizer", "gpt2"]
-    monkeypatch.setattr(sys, "orig_argv", words)
+    monkeypatch.setattr(sys, "orig_argv", words, raising=False)
     assert _torch.versions_and_settings()["command"] == ["python", "train.py", "--hub-token", "***", "--api_key=***", "wandb.api_key=***",
                                      "--password", "***", "--lr", "5", "--tokenizer", "gpt2"]
 
@@ -224,7 +224,7 @@ def test_a_dump_shows_other_threads_and_forked_children_nothing_of_itself(in_fol
 
 def test_the_interpreter_waits_for_the_verdict_of_a_thread_that_is_not_its_own(in_folder, silent_card, monkeypatch):
     tellers = []
-    monkeypatch.setattr(_install.Watcher, "_tell", lambda *_: tellers.append(threading.current_thread()))
+    monkeypatch.setattr(_install, "_tell", lambda *_: tellers.append(threading.current_thread()))
     oomscope.install("kept")
     done = threading.Event()
     _thread.start_new_thread(lambda: (_install.watcher.observe(0, REQUEST, LIMIT, FREE), done.set()), ())

@@ -156,6 +156,8 @@ def test_modules_say_what_they_keep(fresh):
 
 
 def test_a_compiled_module_is_not_broken_up(fresh):
+    if torch.__version__.startswith("2.1."):
+        pytest.skip("its compiler switches the hooks of optimizers off for the rest of the process")
     torch._dynamo.reset()
     graphs = []
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
@@ -396,17 +398,22 @@ class Interrupted(torch.nn.Module):
         return self.inner(x)
 
 
+def no_hooks_of_autograd():
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # torch 2.2 on
+    return top is None or top(True) is None
+
+
 def test_an_interrupt_or_stop_inside_a_forward_leaves_no_hooks(fresh):
     def interrupts():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), oomscope.profile(modules=True):
         torch.nn.Sequential(torch.nn.Linear(4, 4), Interrupted(interrupts))(torch.ones(1, 4))
-    assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
+    assert no_hooks_of_autograd()
     peaks = oomscope.profile(modules=True)
     peaks.start()
     Interrupted(peaks.stop)(torch.ones(1, 4)).sum().backward()
-    assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
+    assert no_hooks_of_autograd()
 
 
 def test_a_row_of_modules_is_of_one_pass(fresh):

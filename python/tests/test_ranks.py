@@ -98,7 +98,16 @@ def test_failures_that_belong_together_share_a_verdict_and_later_ones_have_their
     assert [board(1).is_first(200.0), board(0).is_first(200.1)] == [True, False]
 
 
-def test_a_store_that_never_answers_is_not_waited_for():
+def test_where_the_store_never_answers_each_rank_speaks_for_itself_in_time(monkeypatch):
+    class Frozen:
+        is_first = table = close = wait = lambda *_: time.sleep(30)
+
+    said, began = [], time.monotonic()
+    _ranks.one_verdict(Frozen(), 100.0, dict, said.append)
+    assert said == [""] and time.monotonic() - began < 7
+
+
+def test_what_fails_or_takes_too_long_is_none():
     began = time.monotonic()
     assert _ranks.within(0.2, lambda: time.sleep(5)) is None and _ranks.within(5, lambda: 1 / 0) is None
     assert time.monotonic() - began < 2 and _ranks.within(5, lambda: 7) == 7
