@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from ._marks import mark as mark
     from ._meter import measure as measure
     from ._notebook import load_ipython_extension as load_ipython_extension
-    from ._profile import add_arguments as add_arguments, profile as profile, start as start
+    from ._options import add_arguments as add_arguments, start as start
+    from ._profile import profile as profile
 
 __version__ = "0.1.0"
-_HOMES = {
-    "add_arguments": "_profile", "find_batch_size": "_batch", "free": "_free", "host_profile": "_host",
-    "install": "_install", "load_ipython_extension": "_notebook", "mark": "_marks", "measure": "_meter",
-    "profile": "_profile", "start": "_profile", "static_input": "_batch",
-}
+_HOMES = {"add_arguments": "_options", "find_batch_size": "_batch", "free": "_free", "host_profile": "_host",
+          "install": "_install", "load_ipython_extension": "_notebook", "mark": "_marks", "measure": "_meter",
+          "profile": "_profile", "start": "_options", "static_input": "_batch"}
 __all__ = list(_HOMES)
 
 

@@ -2,8 +2,8 @@
 
 The storages behind the names are noted first, by weak reference. From all tensors that then still share one of them the
 search goes upwards through gc.get_referrers, all at once and a level at a time, until names are found that a person can
-act on. What is invisible to the collector is looked up before: locals of running frames, gradients and graphs, which
-C++ holds, and NumPy's arrays.
+act on. What is invisible to the collector is looked up before: locals of running frames, and gradients and graphs,
+which C++ holds.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import threading
 import traceback
 import types
 from collections import defaultdict, deque
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, Callable, Iterator
 
 from . import _torch
 from ._program import Table, size
@@ -25,16 +25,6 @@ DEEPEST = 12  # levels of containers between a tensor and a name
 MOST_OBJECTS = 2000  # looked behind on each level
 MOST_NODES = 1_000_000  # of graphs, looked at
 MOST_SHOWN = 20
-
-
-class Watched(NamedTuple):
-    """A storage, and the first tensor on it that was found behind the names."""
-
-    name: str
-    shape: tuple[int, ...]
-    bytes: int
-    address: int
-    storage: Any  # torch's StorageWeakRef
 
 
 class Freed(Table):
@@ -51,11 +41,11 @@ class Freed(Table):
         rows: list[tuple[str, ...]] = [("", "bytes", ""), ("freed", size(self.freed), "")]
         rows += [(f"cleared {what}", size(count), "") for what, count in self.cleared]
         if held:
-            rows.append(("still held", size(sum(each["bytes"] for each in self.remaining)), ""))
+            rows.append(("still held", size(_bytes(self.remaining)), ""))
         rows += [(f"  {each['name']} {each['shape']}", size(each["bytes"]), "by " + " and ".join(each["holders"]))
                  for each in held]
         if others:
-            rows.append((f"  [{len(others)} others]", size(sum(each["bytes"] for each in others)), ""))
+            rows.append((f"  [{len(others)} others]", size(_bytes(others)), ""))
         return rows
 
 
@@ -65,26 +55,27 @@ def free(*names: str) -> Freed:
 
     print(oomscope.free("model", "optimizer")). Raises NameError, before anything is deleted, if a name is not there.
     In a function, a name is unbound where Python allows it (before 3.12), else set to None. Takes about a second in a
-    large process. Memory is freed when nothing shares it any more: views, detached tensors and arrays are holders too.
+    large process. Memory is freed when nothing shares it any more: views and detached tensors are holders too.
     Source: the gc module, and torch's weak references of storages; what C++ alone holds has no name."""
     caller, result = sys._getframe(1), Freed()
     scope = {**caller.f_globals, **caller.f_locals}
     missing = [str(name) for name in names if name not in scope] if names else ["(none given)"]
     if missing:
         raise NameError(f"free: no such name here: {', '.join(missing)[:100]}")
-    watched = _watched({name: scope[name] for name in names})
+    found = _storages_behind({name: scope[name] for name in names})
     del scope
-    before = _bytes(watched)
     for name in dict.fromkeys(names):
         _delete(caller, name)
-    _clear(result, watched, "the stored traceback", _clear_traceback)
-    _clear(result, watched, "the notebook's Out and _", _clear_notebook)
-    _clear(result, watched, f"reference cycles {_types_above(watched)}", gc.collect)
+    held = _clear(result, _alive(found), "the stored traceback", _clear_traceback)
+    _name_holders(held)  # what only cycles hold has no name once they are collected
+    after = _clear(result, held, "reference cycles", gc.collect)
+    after = _clear(result, after, "the notebook's Out and _", _clear_notebook)
     cuda = _torch.cuda()
     if cuda is not None:
         cuda.empty_cache()
-    result.freed = before - _bytes(watched)
-    result.remaining = _remaining(watched)
+    _name_holders(after)
+    result.freed = _bytes(found) - _bytes(after)
+    result.remaining = sorted(after, key=lambda row: -int(row["bytes"]))
     return result
 
 
@@ -120,39 +111,38 @@ def _tensors_of(roots: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, (list, tuple, set, frozenset)):
             queue += [(f"{name}[{i}]", each) for i, each in enumerate(value)]
         elif hasattr(value, "__dict__"):
-            inner = dict(vars(value))
-            if isinstance(value, torch.nn.Module):
-                inner = {**dict(value.named_parameters()), **dict(value.named_buffers()), **inner}
-            queue += [(f"{name}.{key}", each) for key, each in inner.items()]
+            own = [*value.named_parameters(), *value.named_buffers()] if isinstance(value, torch.nn.Module) else []
+            queue += [(f"{name}.{key}", each) for key, each in (*own, *vars(value).items())]
 
 
-def _watched(roots: dict[str, Any]) -> list[Watched]:
-    found = list(_tensors_of(roots))
-    names = {id(tensor): name for name, tensor in found}
-    storages = _torch.storages(tensor for _, tensor in found)
-    return [Watched(names[id(tensor)], tuple(tensor.shape), count, address, _torch.weak_storage(tensor))
-            for address, (tensor, count) in storages.items() if count]
+def _storages_behind(roots: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row a storage: name and shape of the first tensor on it, bytes, address, and a weak reference of torch's."""
+    tensors = list(_tensors_of(roots))
+    names = {id(tensor): name for name, tensor in tensors}
+    if tensors:
+        from torch.multiprocessing.reductions import StorageWeakRef
+    return [{"name": names[id(tensor)], "shape": tuple(tensor.shape), "bytes": count, "address": address,
+             "storage": StorageWeakRef(tensor.untyped_storage())}
+            for address, (tensor, count) in _torch.storages(tensor for _, tensor in tensors).items() if count]
 
 
-def _bytes(watched: list[Watched]) -> int:
-    return sum(each.bytes for each in watched if not each.storage.expired())
+def _alive(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if not row["storage"].expired()]
 
 
-def _alive(watched: list[Watched]) -> dict[int, list[Any]]:
-    """By address of a storage that is not freed, the tensors of it that Python knows."""
-    found: dict[int, list[Any]] = {each.address: [] for each in watched if not each.storage.expired()}
-    for tensor in _torch.tensors_alive() if found else []:
-        for address in _torch.storages([tensor]):
-            if address in found:
-                found[address].append(tensor)
-    return found
+def _bytes(rows: list[dict[str, Any]]) -> int:
+    return sum(row["bytes"] for row in rows)
 
 
-def _clear(result: Freed, watched: list[Watched], what: str, action: Callable[[], Any]) -> None:
-    before = _bytes(watched)
+def _clear(result: Freed, rows: list[dict[str, Any]], what: str, action: Callable[[], Any]) -> list[dict[str, Any]]:
+    """What is still alive of the rows after the action."""
     action()
-    if before > _bytes(watched):
-        result.cleared.append((what, before - _bytes(watched)))
+    after, freed = _alive(rows), [row for row in rows if row["storage"].expired()]
+    if freed:
+        through = dict.fromkeys(holder for row in freed for holder in row.get("holders", ()))
+        named = " through " + ", ".join(list(through)[:3]) if action is gc.collect else ""
+        result.cleared.append((what + named, _bytes(freed)))
+    return after
 
 
 def _clear_traceback() -> None:
@@ -165,36 +155,27 @@ def _clear_traceback() -> None:
 
 def _clear_notebook() -> None:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if shell is None:
-        return
-    shell.user_ns.get("Out", {}).clear()
-    for names in (shell.user_ns, shell.user_ns_hidden, vars(shell.displayhook)):
-        names.update({name: "" for name in names if name.startswith("_") and name.strip("_0123456789") == ""})
-    shell.last_execution_result = None
-
-
-def _types_above(watched: list[Watched]) -> str:
-    """The types on the way up, before the collector takes those that only a cycle holds."""
-    level = list(itertools.chain(*_alive(watched).values()))
-    found: dict[str, None] = {}
-    for _ in range(4):
-        level = [each for each in gc.get_referrers(*level[:MOST_OBJECTS])
-                 if not isinstance(each, (list, types.FrameType)) and not _is_namespace(each)] if level else []
-        found.update((type(each).__name__, None) for each in level
-                     if not isinstance(each, (dict, tuple, types.CellType)))
-    return "through " + ", ".join(list(found)[:3])
+    if shell is not None:
+        shell.user_ns.get("Out", {}).clear()
+        for names in (shell.user_ns, shell.user_ns_hidden, vars(shell.displayhook)):
+            names.update({name: "" for name in names if name.startswith("_") and not name.strip("_0123456789")})
+        shell.last_execution_result = None
 
 
 # --- who holds it ----------------------------------------------------------------------------------------------------
 
-def _remaining(watched: list[Watched]) -> list[dict[str, Any]]:
-    alive = _alive(watched)
+def _name_holders(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    known = {id(each) for each in gc.get_objects()}  # what comes from now on is this search's own
     local_names = _names_in_frames()
-    parents = _parents(list(itertools.chain(*alive.values())), {id(each) for each in (alive, *alive.values(), local_names)})
-    rows = [{"name": each.name, "bytes": each.bytes, "shape": each.shape,
-             "holders": _holders(alive[each.address], parents, local_names) or ["something outside Python: C++"]}
-            for each in watched if each.address in alive]
-    return sorted(rows, key=lambda row: -row["bytes"])
+    tensors = defaultdict(list)
+    for each in _torch.tensors_alive():
+        for address in _torch.storages([each]):
+            tensors[address].append(each)
+    parents = _parents([each for row in rows for each in tensors[row["address"]]], known)
+    for row in rows:
+        row["holders"] = _holders(tensors[row["address"]], parents, local_names)
 
 
 def _names_in_frames() -> dict[int, str]:
@@ -215,65 +196,58 @@ def _names_in_frames() -> dict[int, str]:
     return found
 
 
-def _parents(level: list[Any], ours: set[int]) -> dict[int, list[Any]]:
-    """By id of an object, who refers to it, from these upwards. Objects of this search are left out."""
+def _parents(tensors: list[Any], known: set[int]) -> dict[int, list[Any]]:
+    """By id of an object, who of the known refers to it, from these upwards."""
     parents: dict[int, list[Any]] = defaultdict(list)
-    ours |= {id(parents), id(level)}
-    for child, parent in _hidden(level):
+    hidden = _hidden(tensors)
+    for child, parent in hidden:
         parents[id(child)].append(parent)
-        level.append(parent)
+    level = [*tensors, *(parent for _, parent in hidden)]
     seen = {id(each) for each in level}
     for _ in range(DEEPEST):
         children = {id(each) for each in level}
-        above: list[Any] = []
-        ours.add(id(above))
+        above = []
         for referrer in gc.get_referrers(*level) if level else []:
-            if id(referrer) in ours or isinstance(referrer, types.FrameType) and _is_running(referrer):
+            if id(referrer) not in known or isinstance(referrer, types.FrameType) and _is_running(referrer):
                 continue
-            for child in {id(each): each for each in gc.get_referents(referrer)}:
-                if child in children:
-                    parents[child].append(referrer)
+            for child in children.intersection(map(id, gc.get_referents(referrer))):
+                parents[child].append(referrer)
             if id(referrer) not in seen and not _is_end(referrer):
-                above.append(referrer)
                 seen.add(id(referrer))
-        ours.update(id(each) for each in parents.values())
+                above.append(referrer)
         level = above[:MOST_OBJECTS]
-        ours.add(id(level))
     return parents
 
 
 def _hidden(tensors: list[Any]) -> list[tuple[Any, Any]]:
     """(what is held, who holds it), of these tensors, where the collector does not see that: a gradient by its tensor,
-    a leaf by the results of the graphs that it is in, memory by NumPy's arrays."""
-    wanted = {id(each) for each in tensors}
-    found: list[tuple[Any, Any]] = []
-    everything = _torch.tensors_alive()
-    found += [(each.grad, each) for each in everything if each.is_leaf and id(each.grad) in wanted]
-    graphs = ((leaf, each) for each in everything if each.grad_fn is not None for leaf in _torch.leaves_of(each))
-    found += [pair for pair in itertools.islice(graphs, MOST_NODES) if id(pair[0]) in wanted]
-    array = getattr(sys.modules.get("numpy"), "ndarray", None)
-    seen: set[int] = set()
-    for each in gc.get_objects() if array is not None and tensors else []:
-        for value in gc.get_referents(each):
-            if type(value) is array and id(value) not in seen:
-                seen.add(id(value))
-                base = value
-                while type(base) is array:
-                    base = base.base
-                if id(base) in wanted:
-                    found.append((base, value))
-    return found
+    a leaf by the results of the graphs that it is in."""
+    wanted, everything = {id(each) for each in tensors}, _torch.tensors_alive()
+    gradients = ((each.grad, each) for each in everything if each.is_leaf)
+    graphs = ((leaf, each) for each in everything if each.grad_fn is not None for leaf in _leaves_of(each))
+    return [pair for pair in (*gradients, *itertools.islice(graphs, MOST_NODES)) if id(pair[0]) in wanted]
+
+
+def _leaves_of(tensor: Any) -> Iterator[Any]:
+    """Of each node of the graph that the tensor keeps the leaf that it accumulates into, or None."""
+    seen, nodes = set(), [tensor.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            nodes += [following for following, _ in node.next_functions]
+            yield getattr(node, "variable", None)  # AccumulateGrad's
 
 
 def _holders(tensors: list[Any], parents: dict[int, list[Any]], local_names: dict[int, str]) -> list[str]:
-    """The names that lead to them, nearest first, at most three."""
+    """The names that lead to them, nearest first, at most three; else the last of what leads nowhere."""
     found: dict[str, None] = {}
     queue: deque[tuple[Any, str]] = deque((tensor, "") for tensor in tensors)
     seen = {id(tensor) for tensor in tensors}
-    last = ""
+    last = "something outside Python: C++"
     while queue and len(found) < 3:
         value, tail = queue.popleft()
-        last = tail or last
+        last = f"{type(value).__name__}{tail}" if tail else last
         if id(value) in local_names:
             found[local_names[id(value)] + (f": {tail}" if tail else "")] = None
         for parent in parents.get(id(value), ()):
@@ -282,7 +256,7 @@ def _holders(tensors: list[Any], parents: dict[int, list[Any]], local_names: dic
             elif id(parent) not in seen:
                 seen.add(id(parent))
                 queue.append((parent, _step(parent, value) + tail))
-    return list(found)[:3] or [last.lstrip(" <")] * bool(last)
+    return list(found)[:3] or [last]
 
 
 def _is_end(value: Any) -> bool:
@@ -304,16 +278,12 @@ def _is_running(frame: types.FrameType) -> bool:
 def _step(parent: Any, child: Any) -> str:
     """How the parent names the child."""
     if isinstance(parent, dict):
-        key = next((_short(key) for key, value in parent.items() if value is child), "a key")
-        if not _is_namespace(parent):
-            return f"[{key}]"
-        name = key.strip("'")
-        return "the notebook's Out" if name in ("Out", "_oh") else f"global {parent['__name__']}.{name}"
+        keys = [key for key, value in parent.items() if value is child] or ["as a key"]
+        return f"global {parent['__name__']}.{keys[0]}" if _is_namespace(parent) else f"[{_short(keys[0])}]"
     if isinstance(parent, (list, tuple)):
         return f"[{next((i for i, value in enumerate(parent) if value is child), '?')}]"
     if isinstance(parent, types.FrameType):
-        is_traced = any(isinstance(each, types.TracebackType) for each in gc.get_referrers(parent))
-        return f"a local of {parent.f_code.co_name}() ({'kept by a traceback' if is_traced else 'suspended'})"
+        return f"a local of {parent.f_code.co_name}(), kept by a traceback or suspended"
     if isinstance(parent, threading.Thread):
         return f"thread {parent.name!r}"
     if isinstance(parent, functools._lru_cache_wrapper):
@@ -322,11 +292,10 @@ def _step(parent: Any, child: Any) -> str:
         return " (closure)"
     if isinstance(parent, type):
         return f"class {parent.__qualname__}"
-    attributes = getattr(parent, "__dict__", {})
     if getattr(parent, "grad_fn", None) is not None:
         return " < the graph of a tensor"
     key = "grad" if getattr(parent, "grad", None) is child else next(
-        (key for key, value in attributes.items() if value is child), "")
+        (key for key, value in getattr(parent, "__dict__", {}).items() if value is child), "")
     kind = f" < {type(parent).__name__} {getattr(getattr(parent, 'func', parent), '__qualname__', '')}".rstrip()
     return "." + key if key else kind
 

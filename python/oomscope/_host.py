@@ -36,42 +36,49 @@ class host_profile(Table):
         self._stops = not tracemalloc.is_tracing()
         if self._stops:
             tracemalloc.start()
-        gc.collect()
-        self._before = self._look()
+        self._figures, self._lines = _look()
         return self
 
     def __exit__(self, *_: object) -> None:
-        gc.collect()
-        (uss, overhead, tensors, lines), (uss_before, overhead_before, tensors_before, lines_before) = \
-            self._look(), self._before
+        figures, lines = _look()
         if self._stops:
             tracemalloc.stop()
-        grown = sorted(lines.compare_to(lines_before, "lineno"), key=lambda line: -line.size_diff)
+        grown = sorted(lines.compare_to(self._lines, "lineno"), key=lambda line: -line.size_diff)
         self.rows = [(f"{line.traceback[0].filename}:{line.traceback[0].lineno}", line.size_diff)
                      for line in grown[:self._top] if line.size_diff > 0]
-        self.rows += [("[other Python lines]", sum(line.size_diff for line in grown) - _sum(self.rows)),
-                      ("tensors on the CPU", tensors["private"] - tensors_before["private"]),
-                      ("tracemalloc itself", overhead - overhead_before)]
-        if uss is not None and uss_before is not None:
-            self.total = uss - uss_before
+        self.rows.append(("[other Python lines]", sum(line.size_diff for line in grown) - _sum(self.rows)))
+        self.rows += [(name, figures[name] - self._figures[name]) for name in ("tensors on the CPU", "tracemalloc itself")]
+        if "unshared" in figures:
+            self.total = figures["unshared"] - self._figures["unshared"]
             self.rows.append(("[C heap, libraries, or freed and not given back]", self.total - _sum(self.rows)))
-        self.outside = [(f"{kind_of} memory (tensors)", tensors[kind_of]) for kind_of in ("shared", "pinned")]
+        self.outside = [(name, figures[name]) for name in ("shared memory (tensors)", "pinned memory (tensors)")]
         self.outside += _workers()
 
-    def _look(self) -> tuple[int | None, int, Counter[str], tracemalloc.Snapshot]:
-        """(unshared bytes, tracemalloc's own, those of CPU tensors by kind, lines)."""
-        uss, overhead = unshared_bytes("self"), tracemalloc.get_tracemalloc_memory()
-        ours = [tracemalloc.Filter(False, name) for name in (tracemalloc.__file__, __file__)]
-        return uss, overhead, _cpu_tensors(), tracemalloc.take_snapshot().filter_traces(ours)
-
     def _rows(self) -> list[tuple[str, ...]]:
-        total = ("total: unshared bytes of this process", self.total)
-        shown = [*self.rows, total, *((name, count) for name, count in self.outside if count)]
-        return [("grown by", "bytes"), *((name, size(count)) for name, count in shown)]
+        shown = [(name, size(count)) for name, count in self.rows]
+        shown.append(("total: unshared bytes of this process", "unknown" if self.total is None else size(self.total)))
+        return [("grown by", "bytes"), *shown, *((name, size(count)) for name, count in self.outside if count)]
 
 
 def _sum(rows: list[tuple[str, int]]) -> int:
     return sum(count for _, count in rows)
+
+
+def _look() -> tuple[Counter[str], tracemalloc.Snapshot]:
+    """Bytes of what is no Python line: of this process, of tracemalloc, and of distinct CPU storages that Python
+    objects refer to; and Python's lines."""
+    gc.collect()
+    uss = unshared_bytes("self")
+    figures: Counter[str] = Counter() if uss is None else Counter(unshared=uss)
+    figures["tracemalloc itself"] = tracemalloc.get_tracemalloc_memory()
+    for tensor, count in _torch.storages(_torch.tensors_alive()).values():
+        if tensor.device.type != "cpu":
+            continue
+        pinned = _torch.cuda() is not None and tensor.is_pinned()
+        figures["pinned memory (tensors)" if pinned else "shared memory (tensors)" if tensor.is_shared()
+                else "tensors on the CPU"] += count
+    ours = [tracemalloc.Filter(False, name) for name in (tracemalloc.__file__, __file__)]
+    return figures, tracemalloc.take_snapshot().filter_traces(ours)
 
 
 def unshared_bytes(pid: str) -> int | None:
@@ -81,16 +88,6 @@ def unshared_bytes(pid: str) -> int | None:
     except OSError:
         return None
     return sum(int(kib) << 10 for kib in re.findall(r"^Private_(?:Clean|Dirty):\s*(\d+)", text, re.M))
-
-
-def _cpu_tensors() -> Counter[str]:
-    """Bytes of distinct CPU storages that Python objects refer to: private, shared and pinned."""
-    found: Counter[str] = Counter()
-    on_host = [each for each in _torch.tensors_alive() if each.device.type == "cpu"]
-    for tensor, count in _torch.storages(on_host).values():
-        pinned = _torch.cuda() is not None and tensor.is_pinned()
-        found["pinned" if pinned else "shared" if tensor.is_shared() else "private"] += count
-    return found
 
 
 def _workers() -> list[tuple[str, int]]:

@@ -6,21 +6,22 @@ goes on. That thread is no daemon: the interpreter waits for it at the end, in w
 """
 from __future__ import annotations
 
-import atexit
 import contextlib
+import gc
 import os
+import re
 import shlex
-import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
-from . import _ranks, _torch
+from . import _torch
 from ._marks import progress
-from ._program import run_program, say, size, whole, write_json
+from ._program import run_program, say, size, whole, write
+from ._ranks import PATIENCE, TOGETHER, Board, one_verdict, within
 
 WHY_SECONDS = 40.0  # the longest that the program may take for its answer
 MOST_SNAPSHOTS = 3  # of a process; the rest is counted in the last context
@@ -33,104 +34,72 @@ class Watcher:
         self.folder = folder  # None: not installed
         self.ooms = 0
         self.cases: list[tuple[Path, dict[str, Any]]] = []  # folders and their contexts
-        self._counting = threading.Lock()
-        self._busy = threading.Lock()  # while a failure is written
-        self._board: _ranks.Board | None = None  # of a rank that has failed
+        self.recording = threading.Lock()
+        self._board: Board | None = None  # of the job, where it has several ranks
         self._answers = False  # when other ranks fail
 
-    def observe(self, *figures: int) -> None:
-        """Called by torch: context_of has the figures. Never raises: the allocator is in the middle of its own error."""
-        with _interrupts_held():
-            try:
-                self._observe(*figures)
-            except Exception as error:  # whatever it is, the user gets torch's error and not ours
-                say(f"oomscope: the failure could not be recorded: {error!r}")
-
-    def _observe(self, *figures: int) -> None:
+    def observe(self, device: int, request: int, limit: int, free: int) -> None:
+        """Called by torch. Never raises: the allocator is in the middle of its own error."""
         if self.folder is None or progress.paused:
             return
-        with self._counting:
+        with self.recording:
             self.ooms += 1
-            is_full, is_free = len(self.cases) == MOST_SNAPSHOTS, self._busy.acquire(blocking=False)
-            if is_free and is_full:
-                self._busy.release()
-                case, last = self.cases[-1]
-                write_json(case / "context.json", {**last, "ooms": self.ooms})
-            if is_full or not is_free:
-                return  # counted; what is being written now takes the number with it
-        context: dict[str, Any] = {}
-        try:
-            context = {**context_of(*figures), "ooms": self.ooms}
-            case = self._write(context)
-        except Exception as error:  # a full disk, or a folder that is none: what is known is said all the same
-            return say(f"\noomscope: out of memory, and in {self.folder} it could not be recorded: {error}\n"
-                       f"{context.get('message', '')}")
-        finally:
-            self._busy.release()
-        # A backward's thread is not Python's own: such are daemons, which a new thread would take after.
-        threading.Thread(target=self._tell, args=(case, context), name="oomscope", daemon=False).start()
+            try:
+                if len(self.cases) < MOST_SNAPSHOTS:
+                    return self._record({**context_of(device, request, limit, free), "ooms": self.ooms})
+                case, context = self.cases[-1]
+                write(case / "context.json", {**context, "ooms": self.ooms})
+            except Exception as error:  # whatever it is, the user gets torch's error and not ours
+                say(f"oomscope: out of memory, which could not be recorded: {error!r}")
 
-    def _write(self, context: dict[str, Any]) -> Path:
-        began = time.monotonic()
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-        root = Path(str(self.folder))
-        if context["world"] > 1:
-            name, root = f"rank{context['rank']}", _ranks.job_folder(str(root))
-        name += ("", "-second", "-third")[len(self.cases)]
-        if (root / name).exists():  # of an earlier run of the same job
-            name += time.strftime("-%Y%m%d-%H%M%S") + f"-{os.getpid()}"
-        case = root / name
-        case.mkdir(parents=True)
+    def _record(self, context: dict[str, Any]) -> None:
+        """Into a folder of its own. Where that fails, on a full disk for example, the program is asked all the same."""
+        case, evidence, lost = self._place(context), context["message"].encode(), ""
         self.cases.append((case, context))
-        write_json(case / "context.json", context)
-        asks = threading.Thread(target=lambda: context.update(card=card_processes(context["device"])), daemon=True)
-        asks.start()
-        carries_marks = _torch.dump_snapshot(case / "oom.pickle")
-        asks.join()
-        progress.write_marks(case / "oom.pickle.marks.json", carries_marks)
-        context.update(snapshot="oom.pickle", ooms=self.ooms, dump_seconds=round(time.monotonic() - began, 3))
-        write_json(case / "context.json", context)
-        return case
+        try:
+            evidence, carries_marks = _torch.snapshot()
+            context.update(card=card_processes(context["device"]), dump_seconds=round(time.time() - context["time"], 3))
+            case.mkdir(parents=True)
+            write(case / "oom.pickle", evidence)
+            progress.write_marks(case / "oom.pickle.marks.json", carries_marks)
+            write(case / "context.json", context)
+        except Exception as error:
+            lost = f"in {case} it could not be recorded: {error}"
+        # A backward's thread is not Python's own: such are daemons, which a new thread would take after.
+        threading.Thread(target=one_verdict, daemon=False, name="oomscope",
+                         args=(self._board, context["time"], summary_of_this_rank,
+                               lambda ranks: _tell(case, context, ranks, lost, evidence if lost else b""))).start()
+
+    def _place(self, context: dict[str, Any]) -> Path:
+        """Each run of a job has a folder, and in it each rank, where the ranks can agree on its name."""
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+        if context["world"] > 1:
+            self._board = self._board or within(PATIENCE, Board)
+            name = f"job-{self._board.run}/rank{context['rank']}" if self._board else f"rank{context['rank']}-{name}"
+        return Path(str(self.folder)) / (name + ("", "-second", "-third")[len(self.cases)])
 
     def answer_ranks(self) -> None:
-        """From now on, if this is one of several."""
-        self._answers = self._answers or _ranks.watch(lambda: str(self.folder), summary_of_this_rank)
+        """From now on, where there may be other ranks: under a launcher, or in a process that another one started."""
+        parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", lambda: None)()
+        if not self._answers and (_torch.ranks()["world"] > 1 or parent is not None):
+            self._answers = True
+            threading.Thread(target=self._answer, name="oomscope-ranks", daemon=True).start()
 
-    def _tell(self, case: Path, context: dict[str, Any]) -> None:
-        """The verdict: of this process, or where it is a rank, one for all of them."""
-        try:
-            if context["world"] == 1:
-                return self._ask(case, context, "")
-            self._board = self._board or _ranks.Board(case.parent)
-            if not self._board.is_first(context["time"]):
-                return self._board.wait()
-            self._ask(case, context, self._board.table(summary_of_this_rank()))
-            self._board.close()
-        except Exception as error:
-            say(f"oomscope: {case}: {error!r}")
-
-    def _ask(self, case: Path, context: dict[str, Any], ranks: str) -> None:
-        code, answer = run_program("why", str(case), seconds=WHY_SECONDS)
-        head = answer.split("\n\n")[0].rstrip() if code == 0 else f"{context['message']}\n{answer}"
-        again = f" (failure {context['ooms']} of this process)" if context["ooms"] > 1 else ""
-        say(f"\noomscope: out of memory{again}, kept in {case}{ranks}\n{head}\n"
-            f"  all of it: oomscope why {shlex.quote(str(case.parent if ranks else case))}")
+    def _answer(self) -> None:
+        while _torch.process_group() is None:
+            time.sleep(1)
+        with contextlib.suppress(Exception):  # a store of another kind, or one that is gone: then nobody asks
+            self._board = board = Board()
+            board.answer(summary_of_this_rank)
 
 
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C meanwhile is delivered right after: torch's error comes first. Only the main thread gets signals."""
-    held: list[int] = []
-    before = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
-    if callable(before):
-        signal.signal(signal.SIGINT, lambda number, _: held.append(number))
-    try:
-        yield
-    finally:
-        if callable(before):
-            signal.signal(signal.SIGINT, before)
-        if held:
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+def _tell(case: Path, context: dict[str, Any], ranks: str, lost: str, evidence: bytes) -> None:
+    """The verdict; of `evidence`, where the case is lost."""
+    code, answer = run_program("why", "-" if lost else str(case), stdin=evidence, seconds=WHY_SECONDS)
+    head = answer.split("\n\n")[0].rstrip() if code == 0 else f"{context['message']}\n{answer}"
+    again = f" (failure {context['ooms']} of this process)" if context["ooms"] > 1 else ""
+    rest = "" if lost else f"\n  all of it: oomscope why {shlex.quote(str(case.parent if ranks else case))}"
+    say(f"\noomscope: out of memory{again}, {lost or f'kept in {case}'}{ranks}\n{head}{rest}")
 
 
 def context_of(device: int, request: int, limit: int, free: int) -> dict[str, Any]:
@@ -145,7 +114,7 @@ def context_of(device: int, request: int, limit: int, free: int) -> dict[str, An
                f"{size(facts['allocated'])} is allocated by PyTorch, and "
                f"{size(facts['reserved'] - facts['allocated'])} is reserved by PyTorch but unallocated.")
     return {
-        "schema": "oomscope.context/1", "time": time.time(), "message": message, "snapshot": None, "card": None,
+        "schema": "oomscope.context/1", "time": time.time(), "message": message, "snapshot": "oom.pickle", "card": None,
         "device": device, "name": card.name, "request_bytes": request, "free_bytes": free, "card_bytes": total,
         "limit_bytes": limit if limit != total else None, "phase": _torch.phase_of_this_thread(),
         "mark": progress.phase, "step": progress.step, **_torch.ranks(), "pid": os.getpid(),
@@ -158,23 +127,22 @@ def card_processes(device: int) -> dict[str, Any] | None:
     uuid = getattr(sys.modules["torch"].cuda.get_device_properties(device), "uuid", None)  # torch 2.4 on
     command = ["nvidia-smi", f"--id=GPU-{uuid}", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=3, check=True).stdout
-        rows = [line.split(",") for line in answer.splitlines()]
-        return {"processes": [{"pid": int(pid), "bytes": int(mib) << 20 if mib.strip().isdigit() else None,
-                               "own": int(pid) == os.getpid()} for pid, mib in rows]}
-    except (OSError, ValueError, subprocess.SubprocessError):
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=3).stdout
+    except (OSError, subprocess.SubprocessError):
         return None
+    rows = re.findall(r"^(\d+), *(\d*)", answer, re.M)
+    return {"processes": [{"pid": int(pid), "bytes": int(mib) << 20 if mib else None, "own": int(pid) == os.getpid()}
+                          for pid, mib in rows]} if rows else None
 
 
 def summary_of_this_rank() -> dict[str, Any]:
     """What a rank says of itself when one has failed, without touching the card."""
-    for _, context in watcher.cases[-1:]:
-        if time.time() - context["time"] < _ranks.TOGETHER:
-            return {**context, "failed": True}
+    if watcher.cases and time.time() - watcher.cases[-1][1]["time"] < TOGETHER:
+        return {**watcher.cases[-1][1], "failed": True}
     cuda = _torch.cuda()
-    cards = [_torch.allocator_facts(device) for device in range(cuda.device_count())] if cuda is not None else [{}]
-    facts = max(cards, key=lambda card: card.get("reserved", 0))  # the current device is another thread's affair
-    return {"failed": False, "step": progress.step, "phase": progress.phase or "waiting or working", **facts}
+    cards = [_torch.allocator_facts(device) for device in range(cuda.device_count())] if cuda is not None else []
+    return {"failed": False, "step": progress.step, "phase": progress.phase or "waiting or working",
+            **{kind: sum(card[kind] for card in cards) for kind in ("allocated", "reserved")}}
 
 
 watcher = Watcher()
@@ -217,18 +185,11 @@ def install(folder: str | os.PathLike[str] | None = None, *, max_events: int = 1
     watcher.answer_ranks()
     if first:
         os.register_at_fork(after_in_child=_after_fork)
-        atexit.register(_sum_up)
-
-
-def _sum_up() -> None:
-    """At the end: a job that catches its failures and goes on has more of them than were shown."""
-    if watcher.ooms > MOST_SNAPSHOTS:
-        say(f"oomscope: out of memory {watcher.ooms} times in this process: {len(watcher.cases)} are kept")
 
 
 def _after_fork() -> None:
     """A child begins with no failures and no threads; its own CUDA, if it may have one, attaches again by itself."""
     global watcher
-    progress.after_fork()
-    _torch.collects_again()
+    if watcher.recording.locked():  # another thread was writing a dump, for which the cycle collector rests
+        gc.enable()
     watcher = Watcher(watcher.folder)

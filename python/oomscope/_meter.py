@@ -28,28 +28,29 @@ def read() -> tuple[int, int]:
 
 
 class Gauge:
-    """One reader's peaks, from open() to close()."""
+    """One reader's peaks, within `with`."""
 
-    _all: ClassVar[list[Gauge]] = []
+    _open: ClassVar[list[Gauge]] = []
     _peaks = 0, 0
 
-    def open(self) -> None:
+    def __enter__(self) -> Gauge:
         self.take()
-        Gauge._all = [*Gauge._all, self]
+        Gauge._open = [*Gauge._open, self]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Gauge._open = [each for each in Gauge._open if each is not self]
 
     def take(self) -> tuple[int, int]:
-        """(allocated, reserved): the peaks in bytes since open() or the last call."""
+        """(allocated, reserved): the peaks in bytes since the beginning or the last call."""
         allocated, reserved = read()
-        for gauge in Gauge._all:
+        for gauge in Gauge._open:
             gauge._peaks = max(gauge._peaks[0], allocated), max(gauge._peaks[1], reserved)
         peaks, self._peaks = self._peaks, (0, 0)
         return peaks
 
-    def close(self) -> None:
-        Gauge._all = [each for each in Gauge._all if each is not self]
 
-
-class measure(Table):
+class measure(Gauge, Table):
     """The peak of one section, for models that take turns: with measure("generator") as m: ... then m.allocated and
     m.reserved, the most bytes of this process's allocator on the current device while it ran, and m.grew, the bytes
     allocated more at its end than at its start. Says so in the log "oomscope". Sets torch's peak counters back; inside
@@ -60,19 +61,17 @@ class measure(Table):
     def __init__(self, name: str) -> None:
         self.title = name
         self.allocated = self.reserved = self.grew = 0
-        self._gauge = Gauge()
 
     def __enter__(self) -> measure:
-        self._gauge.open()
+        super().__enter__()
         self._before = live()[0]
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.allocated, self.reserved = self._gauge.take()
-        self._gauge.close()
+        self.allocated, self.reserved = self.take()
+        super().__exit__()
         self.grew = live()[0] - self._before
-        tell(f"{self.title}: peak allocated {size(self.allocated)}, reserved {size(self.reserved)}, "
-             f"kept {size(self.grew)}")
+        tell(f"{self.title}: " + ", ".join(f"{name} {count}" for name, count in self._rows()[1:]))
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [("", "bytes"), ("peak allocated", size(self.allocated)), ("peak reserved", size(self.reserved)),

@@ -10,7 +10,6 @@ def load_ipython_extension(shell: Any) -> None:
     cell's own error, if any, is raised, and so shown, behind the table."""
     def oomscope(line: str, cell: str) -> Any:
         from ._profile import profile
-        display: Any = importlib.import_module("IPython.display").display
         peaks = profile(name=line.strip() or "cell")
         peaks.speaks = False
         shell._showtraceback = lambda *_: None  # shown when it is raised below, and only then
@@ -19,7 +18,7 @@ def load_ipython_extension(shell: Any) -> None:
                 result = shell.run_cell(cell)
         finally:
             del shell._showtraceback
-        display(peaks)
+        importlib.import_module("IPython.display").display(peaks)
         result.raise_error()
 
     shell.register_magic_function(oomscope, "cell", "oomscope")

@@ -15,36 +15,28 @@ from typing import Any
 log = logging.getLogger("oomscope")
 
 
-def find_program() -> str | None:
+def find_program() -> str:
     """OOMSCOPE_PROGRAM, else the program that this package carries."""
-    carried = Path(__file__).parent / "bin" / "oomscope"
-    return os.environ.get("OOMSCOPE_PROGRAM") or (str(carried) if carried.is_file() else None)
+    return os.environ.get("OOMSCOPE_PROGRAM") or str(Path(__file__).parent / "bin" / "oomscope")
 
 
-def run_program(*arguments: str, seconds: float = 60.0) -> tuple[int, str]:
+def run_program(*arguments: str, stdin: bytes = b"", seconds: float = 60.0) -> tuple[int, str]:
     """Exit code and answer of the program, or its errors where it gave none. Exit code 127: it cannot be run."""
-    program = find_program()
-    if program is None:
-        return 127, "oomscope: the program is not installed"
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
-        done = subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
-                              errors="replace", timeout=seconds, env=environment)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = subprocess.run([find_program(), *arguments], input=stdin, capture_output=True, timeout=seconds)
+    except (OSError, subprocess.SubprocessError) as error:
         return 127, f"oomscope: {error}"
-    return done.returncode, done.stdout.strip() or done.stderr.strip()
+    return done.returncode, (done.stdout.strip() or done.stderr.strip()).decode("utf-8", "replace")
 
 
 def main() -> None:
     """`python -m oomscope ...` and the command `oomscope`: the program, in place of this process."""
     program = find_program()
-    if program is None:
-        sys.exit("oomscope: the program is not installed: this copy of the package carries none\n"
-                 "  pip install .   in a clone builds it; or set OOMSCOPE_PROGRAM to a built one")
     try:
         os.execv(program, [program, *sys.argv[1:]])
     except OSError as error:
-        sys.exit(f"oomscope: {program}: {error.strerror}\n  OOMSCOPE_PROGRAM names the program")
+        sys.exit(f"oomscope: {program}: {error.strerror}\n"
+                 "  pip install .   in a clone builds the program; OOMSCOPE_PROGRAM names a built one")
 
 
 def say(text: str) -> None:
@@ -63,10 +55,8 @@ def tell(text: str) -> None:
         say("oomscope: " + text)
 
 
-def size(count: int | None) -> str:
+def size(count: int) -> str:
     """Bytes as the program prints them: 1.50 GiB."""
-    if count is None:
-        return "unknown"
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if abs(count) >= 1 << power:
             return f"{count / (1 << power):,.2f} {unit}"
@@ -80,18 +70,18 @@ def whole(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Whole or not at all: whoever reads it never sees half a file."""
+def write(path: Path, content: bytes | dict[str, Any]) -> None:
+    """Whole or not at all: whoever reads it never sees half a file. A dictionary becomes JSON."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        part.write_text(json.dumps(document, indent=1, default=str), encoding="utf-8")
+        part.write_bytes(content if isinstance(content, bytes) else json.dumps(content, indent=1, default=str).encode())
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)  # where the disk was full
 
 
 class Table:
-    """Rows of texts, the first of them the head. Cells that are sizes stand to the right."""
+    """A title and rows of texts, the first row the head. Columns of sizes stand to the right."""
 
     title = ""
 
@@ -99,19 +89,15 @@ class Table:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="")]
-        is_right = [any(cell.endswith("B") for cell in column) for column in itertools.zip_longest(*rows, fillvalue="")]
-        lines = ["  ".join(cell.rjust(width) if right else cell.ljust(width)
-                           for cell, width, right in zip(row, widths, is_right)).rstrip() for row in rows]
+        columns = []
+        for column in itertools.zip_longest(*self._rows(), fillvalue=""):
+            width, is_size = max(map(len, column)), any(cell.endswith("B") for cell in column)
+            columns.append([cell.rjust(width) if is_size else cell.ljust(width) for cell in column])
+        lines = ["  ".join(cells).rstrip() for cells in zip(*columns)]
         return "\n".join([self.title, *lines]).strip("\n")
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        lines = []
-        for number, row in enumerate(self._rows()):
-            tag = "td" if number else "th"
-            lines.append("<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>")
-        return html.escape(self.title) + f"<table>{''.join(lines)}</table>"
+        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows()]
+        return f"{html.escape(self.title)}<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"

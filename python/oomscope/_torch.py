@@ -14,17 +14,15 @@ import sys
 import threading
 import traceback
 import types
-from pathlib import Path
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable
 
 # What a thread is doing, in the words of src/types/phase.h, by where its innermost such frame is.
 _PHASES = (("/torch/optim/", "step", "optimizer step"), ("/torch/optim/", "_init_group", "optimizer step"),
            ("/torch/utils/data/", "", "data loading"), ("/torch/autograd/", "backward", "backward"),
            ("/torch/nn/modules/module.py", "_call_impl", "forward"))
-_OOM_WORDS = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED",
-              "CUDNN_STATUS_ALLOC_FAILED")
-_SECRET = re.compile(r"[\w.+-]*(token|key|password|passwd|secret|credentials?)", re.I)
-_rests = threading.Event()  # the cycle collector, for a dump
+# In words joined by NUL: NAME=VALUE, or an option and the word behind it, where the name says that it is a secret.
+_SECRET = re.compile(r"((?:^|\0)(?:-[\w.+-]*{0}\0|[\w.+-]*{0}=))[^\0]*"
+                     .format(r"(?:token|key|password|passwd|secret|credentials?)"), re.I)
 
 
 def torch_module() -> Any | None:
@@ -53,50 +51,34 @@ def start_history(max_events: int, stacks: str) -> None:
     memory._record_memory_history("all", **options)
 
 
-def dump_snapshot(path: Path) -> bool:
-    """torch.cuda.memory._dump_snapshot, with the cycle collector at rest: it would walk millions of new objects.
-    Returns whether the snapshot carries record_function scopes (torch 2.8 on).
+def snapshot() -> tuple[bytes, bool]:
+    """torch.cuda.memory._snapshot as a pickle, and whether it carries record_function scopes (torch 2.8 on). The cycle
+    collector rests meanwhile: it would walk millions of new objects.
 
     Where frames are turned to text, torch looks for torch._inductor (py_symbolize in combined_traceback.cpp), and
-    looking imports it: 3.4 s on the machine of docs/gpu-tests.md. A job that has not used it has no frames of it."""
+    looking imports it: 3.4 s on the machine of docs/gpu-tests.md. A job that has not used it has no frames of it, so
+    this thread finds an empty module there; others that ask meanwhile get the real one."""
     torch: Any = sys.modules["torch"]
-    stand_in, part = _NotLoaded("torch._inductor"), path.with_name(path.name + ".part")
-    if gc.isenabled():
-        _rests.set()
+    stand_in, this_thread = types.ModuleType("torch._inductor"), threading.get_ident()
+
+    def load_for_others(name: str) -> Any:
+        if threading.get_ident() == this_thread:
+            raise AttributeError(name)
+        return getattr(importlib.import_module("torch._inductor"), name)
+
+    vars(stand_in)["__getattr__"] = load_for_others
+    collects = gc.isenabled()
     gc.disable()
     if "torch._inductor" not in sys.modules:
         vars(torch).setdefault("_inductor", stand_in)
     try:
-        snapshot = torch.cuda.memory._snapshot()
-        with open(part, "wb") as file:
-            pickle.dump(snapshot, file, protocol=4)
-        os.replace(part, path)
-        return "external_annotations" in snapshot
+        state = torch.cuda.memory._snapshot()
+        return pickle.dumps(state, protocol=4), "external_annotations" in state
     finally:
-        part.unlink(missing_ok=True)  # where the disk was full
         if vars(torch).get("_inductor") is stand_in:
             del torch._inductor
-        collects_again()
-
-
-def collects_again() -> None:
-    """The collector works again, in a child too that was forked while another thread wrote a dump."""
-    if _rests.is_set():
-        _rests.clear()
-        gc.enable()
-
-
-class _NotLoaded(types.ModuleType):
-    """A module that the thread which made this finds empty; for all others it is loaded when they ask."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._empty_for = threading.get_ident()
-
-    def __getattr__(self, name: str) -> Any:
-        if threading.get_ident() == self._empty_for:
-            raise AttributeError(name)
-        return getattr(importlib.import_module(self.__name__), name)
+        if collects:
+            gc.enable()
 
 
 def allocator_facts(device: int) -> dict[str, int]:
@@ -110,32 +92,28 @@ def allocator_facts(device: int) -> dict[str, int]:
 
 
 def versions_and_settings() -> dict[str, Any]:
-    """Of all that moves memory about: versions, and the environment variables that steer allocator, CUDA and NCCL."""
+    """Of all that moves memory about: versions, the environment variables that steer allocator, CUDA and NCCL, and the
+    command, without what follows names of secrets."""
     versions = {"python": platform.python_version(), "system": platform.platform()}
     torch = torch_module()
     if torch is not None:
         versions.update(torch=torch.__version__, cuda=torch.version.cuda, hip=torch.version.hip)
     settings = {name: value for name, value in sorted(os.environ.items())
-                if name.startswith(("PYTORCH_", "CUDA_", "NCCL_", "TORCH_"))
-                and not _SECRET.fullmatch(name)}
-    return {"versions": versions, "settings": settings, "command": _masked(getattr(sys, "orig_argv", sys.argv))}
+                if name.startswith(("PYTORCH_", "CUDA_", "NCCL_", "TORCH_"))}
+    command = "\0".join(getattr(sys, "orig_argv", sys.argv))
+    return {"versions": versions, "settings": settings, "command": _SECRET.sub(r"\1***", command).split("\0")}
 
 
-def _masked(words: list[str]) -> list[str]:
-    """A command without the values of what is named a token, key, password or secret."""
-    shown, follows = [], False
-    for word in words:
-        name, equals, _ = word.partition("=")
-        is_secret = _SECRET.fullmatch(name) is not None
-        shown.append("***" if follows else f"{name}=***" if is_secret and equals else word)
-        follows = is_secret and not equals and name.startswith("-")
-    return shown
+def process_group() -> Any | None:
+    """torch.distributed, if this process has joined a job."""
+    job = sys.modules.get("torch.distributed")
+    return job if getattr(job, "is_initialized", lambda: False)() else None
 
 
 def ranks() -> dict[str, int]:
     """rank and world of this process: torch.distributed's, else of the launcher's environment."""
-    job = sys.modules.get("torch.distributed")
-    if job is not None and job.is_available() and job.is_initialized():
+    job = process_group()
+    if job is not None:
         return {"rank": job.get_rank(), "world": job.get_world_size()}
     numbers = {name: os.environ.get(key, "") for name, key in (("rank", "RANK"), ("world", "WORLD_SIZE"))}
     return {name: int(text) if text.isdigit() else int(name == "world") for name, text in numbers.items()}
@@ -147,23 +125,20 @@ def in_backward() -> bool:
     return task is not None and task() != -1
 
 
-def is_traced() -> bool:
-    """Is torch.compile looking at the caller? Then there is nothing for it to see: no break in its graph, no guards."""
-    import torch
-    is_compiling = getattr(torch.compiler, "is_compiling", None)
-    return is_compiling is not None and is_compiling()
+def in_users_forward(thread: int) -> bool:
+    """Is this that thread, in no backward's recomputation, and not looked at by torch.compile, which must see nothing
+    of ours: no break in its graph, no guards?"""
+    is_compiling = getattr(sys.modules["torch"].compiler, "is_compiling", None)
+    return not (is_compiling is not None and is_compiling()) and threading.get_ident() == thread and not in_backward()
 
 
 def phase_of_this_thread() -> str:
-    """What the code that called us was doing. A thread without Python frames of its own is one of autograd's."""
-    ours = os.path.dirname(__file__)
-    codes = [frame.f_code for frame, _ in traceback.walk_stack(sys._getframe(1))
-             if not frame.f_code.co_filename.startswith(ours)]
-    if in_backward() or not codes:
+    """What the code that called us was doing."""
+    if in_backward():  # where checkpointing runs forwards again
         return "backward"
-    for code in codes:
+    for frame, _ in traceback.walk_stack(sys._getframe(1)):
         for path, function, phase in _PHASES:
-            if path in code.co_filename and function in code.co_name:
+            if path in frame.f_code.co_filename and function in frame.f_code.co_name:
                 return phase
     return "unknown"
 
@@ -175,40 +150,14 @@ def tensors_alive() -> list[Any]:
 
 
 def storages(tensors: Iterable[Any]) -> dict[int, tuple[Any, int]]:
-    """By address, of each storage the first tensor and the bytes: views share one. Fake and sparse tensors have none."""
+    """By address, of each storage the first tensor and the bytes: views share one. Meta, fake and sparse
+    tensors have none."""
     found: dict[int, tuple[Any, int]] = {}
     for tensor in tensors:
         try:
             storage = tensor.untyped_storage()
-            found.setdefault(storage.data_ptr(), (tensor, storage.nbytes()))
+            if storage.data_ptr():
+                found.setdefault(storage.data_ptr(), (tensor, storage.nbytes()))
         except Exception:
             continue
     return found
-
-
-def weak_storage(tensor: Any) -> Any:
-    """Says with expired() whether the tensor's memory is freed: nothing shares it any more, in Python or C++."""
-    from torch.multiprocessing.reductions import StorageWeakRef
-    return StorageWeakRef(tensor.untyped_storage())
-
-
-def leaves_of(tensor: Any) -> Iterator[Any]:
-    """Of each node of the graph that the tensor keeps the leaf that it accumulates into, or None."""
-    seen, nodes = set(), [tensor.grad_fn]
-    while nodes:
-        node = nodes.pop()
-        if node is not None and node not in seen:
-            seen.add(node)
-            nodes += [following for following, _ in node.next_functions]
-            yield getattr(node, "variable", None)  # AccumulateGrad's
-
-
-def bytes_of(tensors: Iterable[Any]) -> int:
-    """Of distinct storages."""
-    return sum(count for _, count in storages(tensors).values())
-
-
-def is_oom(error: BaseException) -> bool:
-    """Out of memory in any of torch's wordings, on the card or the host."""
-    return type(error).__name__ == "OutOfMemoryError" or (
-        isinstance(error, (RuntimeError, MemoryError)) and any(words in str(error) for words in _OOM_WORDS))

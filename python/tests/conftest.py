@@ -1,6 +1,5 @@
 """What the tests share: the package from the tree, the program, a card that is not there."""
 import os
-import shutil
 import sys
 import threading
 from pathlib import Path
@@ -15,7 +14,7 @@ DEMO = ROOT / "tests/data/demo_oom.pickle.zst"
 
 # For a process of its own: a card whose allocator fails when `fail()` is called, as below; sys.argv[1] names the folder.
 FAKE_CARD = f"""
-import os, shutil, sys
+import os, sys
 import torch
 import oomscope
 from oomscope import _install, _torch
@@ -24,7 +23,7 @@ class Properties:
     total_memory, name, uuid = 24 << 30, "a card", None
 
 torch.cuda.get_device_properties = lambda device=0: Properties
-_torch.dump_snapshot = lambda path: bool(shutil.copy({str(DEMO)!r}, path))
+_torch.snapshot = lambda: (open({str(DEMO)!r}, "rb").read(), True)
 _torch.allocator_facts = lambda device: {{"allocated": 5 << 30, "reserved": 6 << 30}}
 
 def fail():
@@ -47,9 +46,8 @@ def fresh(monkeypatch):
     watcher = _install.Watcher()
     monkeypatch.setattr(_install, "watcher", watcher)
     progress = _marks.progress
-    progress.step, progress.phase, progress._leader, progress._steps_of_others, progress.paused = 1, None, None, 0, 0
-    progress.boundaries, progress.before_optimizer, progress.after_step = [], [], []
-    progress.modules, progress._is_stepping = list, False
+    progress.step, progress.phase, progress._leader, progress.paused = 1, None, None, 0
+    progress.watchers, progress.modules, progress._is_stepping = [], list, False
     progress._marks.clear()
     yield watcher
     wait_for_verdicts()
@@ -75,7 +73,7 @@ def fake_card(monkeypatch, fresh):
         uuid = None
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device=0: Properties)
-    monkeypatch.setattr(_torch, "dump_snapshot", lambda path: bool(shutil.copy(DEMO, path)))
+    monkeypatch.setattr(_torch, "snapshot", lambda: (DEMO.read_bytes(), True))
     monkeypatch.setattr(_torch, "allocator_facts",
                         lambda device: {"allocated": 5 << 30, "reserved": 6 << 30, "requested": 5 << 30,
                                         "peak_allocated": 5 << 30, "peak_reserved": 6 << 30, "num_ooms": 1})
@@ -89,5 +87,5 @@ def fake_card(monkeypatch, fresh):
 def silent_card(fake_card, monkeypatch):
     """The same, and the program is not asked."""
     from oomscope import _install
-    monkeypatch.setattr(_install, "run_program", lambda *words, seconds: (0, "a verdict"))
+    monkeypatch.setattr(_install, "run_program", lambda *words, **options: (0, "a verdict"))
     return fake_card

@@ -104,7 +104,7 @@ def test_equals_bisection_by_hand_and_leaves_nothing(make, warm):
         assert found == by_hand(make)
 
 
-def test_a_trainer_with_a_state_of_its_own_is_looked_into():
+def test_what_state_names_is_put_back_too():
     class Trainer:
         def __init__(self):
             self.inner, self.model, self.optimizer = linear()
@@ -122,7 +122,7 @@ def test_a_trainer_with_a_state_of_its_own_is_looked_into():
 
     trainer = Trainer()
     before = state_of(trainer.model, trainer.optimizer)
-    oomscope.find_batch_size(trainer.train, most=64)
+    oomscope.find_batch_size(trainer.train, most=64, state=[trainer])
     assert trainer.steps == 0 and same(before, state_of(trainer.model, trainer.optimizer))
 
 
@@ -155,26 +155,22 @@ def test_state_is_found_in_slots_modules_nested_functions_and_deep_containers():
     assert same(before, (state_of(model, optimizer), state_of(deep_model, deep_optimizer)))
 
 
-def test_generators_of_the_users_own_and_replaced_parameters_are_put_back():
+def test_generators_that_state_names_are_put_back():
     generators = torch.Generator(), numpy.random.default_rng(0), numpy.random.RandomState(0), random.Random(0)
-    model = torch.nn.Linear(2, 2)
-    weight = model.weight
 
     def draws(n):
-        model.weight = torch.nn.Parameter(torch.ones(2, 2))
         return [torch.randn(n, generator=generators[0]).tolist(), *(each.random(n).tolist() for each in generators[1:3]),
                 generators[3].random()]
 
     before = [generators[0].get_state(), generators[1].bit_generator.state, generators[3].getstate()]
-    oomscope.find_batch_size(draws, most=8)
+    oomscope.find_batch_size(draws, most=8, state=generators)
     assert same(before, [generators[0].get_state(), generators[1].bit_generator.state, generators[3].getstate()])
-    assert generators[2].random() == numpy.random.RandomState(0).random() and model.weight is weight
+    assert generators[2].random() == numpy.random.RandomState(0).random()
 
 
-def test_a_lazy_module_and_sizes_that_make_no_sense_are_errors():
-    lazy = torch.nn.LazyLinear(2)
-    with pytest.raises(ValueError, match="LazyLinear has no weights yet"):
-        oomscope.find_batch_size(lambda n: lazy(torch.ones(n, 3)))
+def test_modules_without_memory_are_no_hindrance_and_sizes_that_make_no_sense_are_errors():
+    kept = torch.nn.LazyLinear(2), torch.nn.Linear(2, 2, device="meta")
+    assert oomscope.find_batch_size(lambda n: None, most=2) == 2 and kept
     for wrong in ({"start": 0}, {"start": "4"}, {"start": 2.5}, {"steps": -1}, {"start": 4, "most": 3}):
         with pytest.raises(ValueError, match="a whole number"):
             oomscope.find_batch_size(lambda n: None, **wrong)

@@ -11,7 +11,7 @@ import torch
 from conftest import ROOT
 
 import oomscope
-from oomscope import _debug, _marks, _meter
+from oomscope import _marks, _meter, _options
 
 
 @pytest.fixture
@@ -133,10 +133,11 @@ def test_what_comes_after_the_last_step_belongs_to_it(fresh, counters):
 
 
 def test_a_watcher_that_fails_is_switched_off_and_the_step_goes_on(fresh, counters, capfd):
-    def breaks(*_):
-        raise RuntimeError("a defect")
+    class Watcher:
+        def before_optimizer(self, *_):
+            raise RuntimeError("a defect")
 
-    _marks.progress.after_step.append(breaks)
+    _marks.progress.watch(Watcher())
     train(counters, 2)
     assert capfd.readouterr().err.count("a defect") == 1
 
@@ -155,6 +156,8 @@ def test_modules_say_what_they_keep(fresh):
 
 
 def test_a_compiled_module_is_not_broken_up(fresh):
+    if torch.__version__.startswith("2.1."):
+        pytest.skip("its compiler switches the hooks of optimizers off for the rest of the process")
     torch._dynamo.reset()
     graphs = []
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
@@ -265,9 +268,6 @@ def test_a_script_with_memory_baseline(in_folder):
     (in_folder / "train.py").write_text(textwrap.dedent(script) + "raise RuntimeError('a failure')")
     done = run()
     assert done.returncode == 1 and "it is not compared with baseline nightly" in done.stderr
-    (in_folder / "train.py").write_text(textwrap.dedent(script) + "import sys\nsys.exit(1)")
-    done = run()
-    assert done.returncode == 1 and "it is not compared with baseline nightly" in done.stderr
 
 
 @pytest.mark.parametrize("steps", [0, -1, "3", 2.5])
@@ -315,7 +315,7 @@ def phases_of(step):
 
 
 def test_all_who_measure_at_once_have_their_own_peaks(counters, capfd):
-    first_step = _debug.FirstStep()
+    first_step = _options.FirstStep()
     first_step.start()
     with oomscope.profile(name="outer") as outer, oomscope.profile(steps=1, name="inner") as inner:
         with oomscope.measure("long") as long:
@@ -327,7 +327,7 @@ def test_all_who_measure_at_once_have_their_own_peaks(counters, capfd):
     assert inner.peak["allocated"] == 300 and outer.peak["allocated"] == 900
     assert phases_of(inner.steps[0]) == {"other": 50, "forward": 100, "backward": 200, "optimizer step": 300}
     assert "it reached 200 B in forward and backward, 300 B in the optimizer" in capfd.readouterr().err
-    assert not _meter.Gauge._all
+    assert not _meter.Gauge._open
 
 
 def test_backward_inside_a_closure_is_backward(counters):
@@ -343,13 +343,13 @@ def test_backward_inside_a_closure_is_backward(counters):
             return loss
 
         for call in (lambda: optimizer.step(closure), lambda: optimizer.step(closure=closure)):
-            first_step = _debug.FirstStep()
+            first_step = _options.FirstStep()
             first_step.start()
             with oomscope.profile() as peaks:
                 call()
             phases = phases_of(peaks.steps[0])
             assert (phases["forward"], phases["backward"], phases.get("optimizer step", 0)) == (100, 250, 0), phases
-            assert first_step._reached == 250
+            assert "it reached 250 B in forward and backward" in first_step.title
 
 
 def test_of_accumulated_gradients_each_backward_is_backward(counters):
@@ -398,17 +398,22 @@ class Interrupted(torch.nn.Module):
         return self.inner(x)
 
 
+def no_hooks_of_autograd():
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # torch 2.2 on
+    return top is None or top(True) is None
+
+
 def test_an_interrupt_or_stop_inside_a_forward_leaves_no_hooks(fresh):
     def interrupts():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), oomscope.profile(modules=True):
         torch.nn.Sequential(torch.nn.Linear(4, 4), Interrupted(interrupts))(torch.ones(1, 4))
-    assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
+    assert no_hooks_of_autograd()
     peaks = oomscope.profile(modules=True)
     peaks.start()
     Interrupted(peaks.stop)(torch.ones(1, 4)).sum().backward()
-    assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
+    assert no_hooks_of_autograd()
 
 
 def test_a_row_of_modules_is_of_one_pass(fresh):

@@ -5,24 +5,20 @@ from typing import Any
 
 from accelerate.tracking import GeneralTracker
 
-from .. import install, profile
+from . import Watch
 
 
-class OomscopeTracker(GeneralTracker):  # type: ignore[misc]
-    """Installs the watcher; with steps=N profiles the first N optimizer steps from init_trackers on, and `profile` is
-    what it measured. Values that are logged pass by. folder: as of oomscope.install. On every rank, not the first
-    alone: each has its own card."""
+class OomscopeTracker(Watch, GeneralTracker):  # type: ignore[misc]
+    """Watch, which profiles from its making on. Values that are logged pass by. On every rank, not the first alone:
+    each has its own card."""
 
     name = "oomscope"
     requires_logging_directory = False
     main_process_only = False
 
     def __init__(self, folder: str | None = None, steps: int | None = None, **_: Any) -> None:
-        super().__init__()
-        install(folder)
-        self.profile = profile(steps=steps) if steps is not None else None
-        if self.profile is not None:
-            self.profile.start()
+        super().__init__(folder, steps)
+        self._begin()
 
     @property
     def tracker(self) -> Any:
@@ -36,5 +32,4 @@ class OomscopeTracker(GeneralTracker):  # type: ignore[misc]
         """Nothing to keep: losses are no memory."""
 
     def finish(self) -> None:
-        if self.profile is not None:
-            self.profile.stop()
+        self._end()

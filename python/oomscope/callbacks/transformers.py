@@ -5,38 +5,27 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from .. import install, mark, profile
+from .. import mark
+from . import Watch
 
 
-class OomscopeCallback(TrainerCallback):  # type: ignore[misc]
-    """Installs the watcher, marks epochs and evaluation as phases, and with steps=N profiles the first N optimizer
-    steps; `profile` is then what it measured. folder: as of oomscope.install.
+class OomscopeCallback(Watch, TrainerCallback):  # type: ignore[misc]
+    """Watch; epochs and evaluation are phases. The Trainer tells of an evaluation when its first prediction step is
+    over: until then it counts as the epoch."""
 
-    The Trainer tells of an evaluation when its first prediction step is over: until then it counts as the epoch."""
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        self._begin()
 
-    def __init__(self, folder: str | None = None, steps: int | None = None) -> None:
-        install(folder)
-        self.profile = profile(steps=steps) if steps is not None else None
-        self._epoch: str | None = None
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        self._end()
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self.profile is not None:
-            self.profile.start()
+    def on_epoch_begin(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
+        self._begin_epoch(int(state.epoch or 0))
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._epoch = None
-        mark(None)
-        if self.profile is not None:
-            self.profile.stop()
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._epoch = f"epoch {int(state.epoch or 0)}"
-        mark(self._epoch)
-
-    def on_prediction_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_prediction_step(self, *_: Any, **__: Any) -> None:
         mark("evaluation")
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_evaluate(self, *_: Any, **__: Any) -> None:
         mark(self._epoch)
 
     on_predict = on_evaluate

@@ -154,15 +154,15 @@ def interrupt():
 
 
 def interrupt_in_dump():
-    """Ctrl-C while the failure is being written; alone, while the error is being handled."""
+    """Ctrl-C while the failure is being written, which ends that; alone, while the error is being handled."""
     def press():
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)
 
     if installs:
         from oomscope import _torch
-        dump = _torch.dump_snapshot
-        _torch.dump_snapshot = lambda path: (press(), dump(path))[1]
+        dump = _torch.snapshot
+        _torch.snapshot = lambda: (press(), dump())[1]
     try:
         forward()
     except torch.cuda.OutOfMemoryError:

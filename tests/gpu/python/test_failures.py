@@ -119,12 +119,12 @@ def test_ctrl_c_ends_the_job_as_ever(tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
-def test_ctrl_c_during_the_dump_is_delivered_after_it(tmp_path):
+def test_ctrl_c_during_the_dump_ends_the_job_as_ever(tmp_path):
     alone, watched = alone_and_watched("interrupt_in_dump", tmp_path / "kept")
     if watched.code != alone.code:
         print(watched.err)
     assert watched.code == alone.code and watched.error == alone.error == "KeyboardInterrupt"
-    assert contexts(tmp_path)[0]["snapshot"] == "oom.pickle"
+    assert not contexts(tmp_path)
 
 
 def test_caught_and_retried(tmp_path):
@@ -133,7 +133,6 @@ def test_caught_and_retried(tmp_path):
     found = contexts(tmp_path)
     assert len(found) == 3 and max(each["ooms"] for each in found) == 5
     assert watched.err.count("oomscope: out of memory, kept in") + watched.err.count("of this process), kept in") == 3
-    assert "out of memory 5 times in this process: 3 are kept" in watched.err
 
 
 def test_a_million_events_are_dumped_in_five_seconds(tmp_path):

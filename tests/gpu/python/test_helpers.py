@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import oomscope
-from oomscope import _debug, _install
+from oomscope import _install, _options
 
 pytestmark = pytest.mark.gpu
 
@@ -134,7 +134,7 @@ def test_modules_keep_what_the_allocator_says():
 def test_the_second_step_is_as_debug_memory_says():
     model = mlp(width=2048)
     optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
-    watch = _debug.FirstStep()
+    watch = _options.FirstStep()
     watch.start()
     for step in range(2):
         torch.cuda.reset_peak_memory_stats()
