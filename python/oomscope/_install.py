@@ -6,6 +6,7 @@ goes on. That thread is no daemon: the interpreter waits for it at the end, in w
 """
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -37,6 +38,7 @@ class Watcher:
         self.recording = threading.Lock()
         self._board: Board | None = None  # of the job, where it has several ranks
         self._answers = False  # when other ranks fail
+        self._over = threading.Event()  # the process ends
 
     def observe(self, device: int, request: int, limit: int, free: int) -> None:
         """Called by torch. Never raises: the allocator is in the middle of its own error."""
@@ -83,14 +85,17 @@ class Watcher:
         parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", lambda: None)()
         if not self._answers and (_torch.ranks()["world"] > 1 or parent is not None):
             self._answers = True
-            threading.Thread(target=self._answer, name="oomscope-ranks", daemon=True).start()
+            thread = threading.Thread(target=self._answer, name="oomscope-ranks", daemon=True)
+            thread.start()
+            # A thread that is in the store when the interpreter goes takes the process with it (SIGABRT).
+            atexit.register(lambda: (self._over.set(), thread.join(1)))
 
     def _answer(self) -> None:
-        while _torch.process_group() is None:
-            time.sleep(1)
+        while _torch.process_group() is None and not self._over.wait(1):
+            pass
         with contextlib.suppress(Exception):  # a store of another kind, or one that is gone: then nobody asks
             self._board = board = Board()
-            board.answer(summary_of_this_rank)
+            board.answer(summary_of_this_rank, self._over)
 
 
 def _tell(case: Path, context: dict[str, Any], ranks: str, lost: str, evidence: bytes) -> None:

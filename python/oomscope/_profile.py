@@ -81,15 +81,18 @@ class profile(Table):
             return
         has_begun = not self.steps or self._depth > 0 or self._between != "other"
         self.boundary()
-        self._thread = None
-        if self in progress.watchers:
-            progress.watchers.remove(self)
-        self._undo.close()
         if has_begun:
             self._close_step(progress.step, progress.phase, {})
         else:  # what came behind the last step belongs to it
             last = self.steps.pop()
             self._close_step(last["step"], last["mark"], last["phases"])
+        self._end()
+
+    def _end(self) -> None:
+        self._thread = None
+        if self in progress.watchers:
+            progress.watchers.remove(self)
+        self._undo.close()
         if self.speaks:
             tell(str(self))
 
@@ -160,7 +163,7 @@ class profile(Table):
         self._beside.add(progress.phase)
         self._close_step(step, progress.phase, {})
         if self._most is not None and len(self.steps) >= self._most:
-            self.stop()
+            self._end()  # nothing came behind it yet
 
     def _enter(self, module: Any, inputs: Any) -> None:
         if self._thread is not None and _torch.in_users_forward(self._thread):

@@ -86,15 +86,17 @@ class Board:
 
     def wait(self) -> None:
         """Until the verdict of the first is said, and not for long: a launcher ends all ranks when one is gone."""
-        self._store.wait([f"said-{self._number}"], timedelta(seconds=3 * PATIENCE))
+        until = time.monotonic() + 3 * PATIENCE
+        while not self.get(f"said-{self._number}") and time.monotonic() < until:
+            time.sleep(0.1)  # store.wait() would keep the connection from the thread that answers
 
     def close(self) -> None:
         self.first(f"said-{self._number}", "said")
 
-    def answer(self, summary: Callable[[], dict[str, Any]]) -> None:
-        """Answers each failure of the job, until the store is gone."""
+    def answer(self, summary: Callable[[], dict[str, Any]], over: threading.Event) -> None:
+        """Answers each failure of the job, until it is over or the store is gone."""
         number = 1
-        while not select.select([self._end], [], [], 1)[0]:
+        while not over.wait(1) and not select.select([self._end], [], [], 0)[0]:
             if self.get(f"failure-{number}"):
                 self.first(f"summary-{number}-{self.rank}", json.dumps(summary()))
                 number += 1

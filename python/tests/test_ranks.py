@@ -14,11 +14,15 @@ from oomscope import _ranks
 
 WORKER = FAKE_CARD + textwrap.dedent("""
     from datetime import timedelta
+    import time
     import torch.distributed as dist
 
     oomscope.install(sys.argv[2].format(rank=os.environ["RANK"]))
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
-    if sys.argv[1] == "all" or dist.get_rank() == 1:
+    if sys.argv[1] == "late":
+        dist.all_reduce(torch.zeros(1))
+        time.sleep(3)  # by now each rank's thread waits for failures
+    if sys.argv[1] in ("all", "late") or dist.get_rank() == 1:
         fail()
         if sys.argv[1] == "again":
             fail()
@@ -72,6 +76,14 @@ def test_ranks_that_fail_together_give_one_verdict_wherever_their_folders_are_an
         assert "rank 0: out of memory" in both and "rank 1: out of memory" in both
     runs = list((tmp_path / "kept").glob("job-*"))
     assert len(runs) == 2 and all({path.name for path in run.iterdir()} == {"rank0", "rank1"} for run in runs)
+
+
+@pytest.mark.slow
+def test_ranks_that_fail_together_long_after_they_met_answer_and_end_as_ever(tmp_path):
+    codes, errors = run_ranks(tmp_path, "late")
+    both = "".join(errors)
+    assert codes == [1, 1] and both.count("oomscope: out of memory") == 1
+    assert "rank 0: out of memory" in both and "rank 1: out of memory" in both
 
 
 @pytest.fixture
