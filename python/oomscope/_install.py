@@ -88,7 +88,8 @@ class Watcher:
             thread = threading.Thread(target=self._answer, name="oomscope-ranks", daemon=True)
             thread.start()
             # A thread that is in the store when the interpreter goes takes the process with it (SIGABRT).
-            atexit.register(lambda: (self._over.set(), thread.join(1)))
+            atexit.register(thread.join, 1)
+            atexit.register(self._over.set)  # which comes first
 
     def _answer(self) -> None:
         while _torch.process_group() is None and not self._over.wait(1):
