@@ -85,11 +85,12 @@ std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules,
     if (!parsed) continue;
     runs.push_back(SweepRun{.conf = std::string(conf), .settings = parsed->settings, .outcome = {}});
   }
-  const std::vector<size_t> alike = first_alike(runs, options.cap_bytes.has_value());
+  const std::vector<size_t> alike = first_alike(runs, options.cap_bytes && options.cap_kind == CapKind::limit);
   const auto question = [&](size_t run) {
     return WhatIf{.rules = rules,
                   .settings = runs[run].settings,
                   .cap_bytes = options.cap_bytes,
+                  .cap_kind = options.cap_kind,
                   .curve_points = options.curve_points};
   };
   const auto share_results = [&] {

@@ -169,10 +169,12 @@ class Run {
   Run(const RequestStream& requests, const WhatIf& question)
       : requests_(requests),
         question_(question),
-        device_(question.policy, kBoundlessCard, requests.address_hints),
+        device_(question.policy, question.card_bytes.value_or(kBoundlessCard), requests.address_hints,
+                room_on_card(question)),
         allocator_(question.rules, question.settings, device_),
         blocks_(requests.size.size(), nullptr) {
-    if (question.cap_from_event == 0) allocator_.set_memory_limit(question.cap_bytes);
+    const bool is_limit = question.cap_kind == CapKind::limit;
+    if (is_limit && question.cap_from_event == 0) allocator_.set_memory_limit(question.cap_bytes);
     outcome_.failure_served.resize(requests.failures.size(), false);
   }
 
@@ -191,6 +193,11 @@ class Run {
   }
 
  private:
+  static int64_t room_on_card(const WhatIf& question) {
+    const bool is_card = question.cap_kind == CapKind::card && question.cap_bytes;
+    return is_card ? *question.cap_bytes : kBoundlessCard;
+  }
+
   // Requests [begin, end), or up to the one that was refused.
   void serve(size_t begin, size_t end) {
     for (size_t i = begin; i < end && outcome_.completed; ++i) {

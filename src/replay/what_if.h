@@ -65,12 +65,19 @@ struct RequestEdits {
 };
 [[nodiscard]] RequestStream with_edits(const RequestStream& requests, RequestEdits edits);
 
+// What a cap stands for. A limit (set_per_process_memory_fraction) is tested by the allocator, which collects garbage in
+// view of it; a full card refuses the call itself, and garbage is collected as little as without a cap.
+enum class CapKind : uint8_t { limit, card };
+
 struct WhatIf {
   RuleSet rules;
   AllocatorSettings settings;
   std::optional<int64_t> cap_bytes;
+  CapKind cap_kind = CapKind::limit;
+  std::optional<int64_t> card_bytes = std::nullopt;  // cudaMemGetInfo's total, if known: for settings that name a share of it
   AddressPolicy policy = AddressPolicy::chunks;
-  uint32_t cap_from_event = 0;  // the cap holds from there on, and the peak of reserved bytes is counted from there on
+  // The cap, then a limit, holds from there on, and the peak of reserved bytes is counted from there on.
+  uint32_t cap_from_event = 0;
   size_t curve_points = 0;      // of Outcome::reserved_curve
 };
 

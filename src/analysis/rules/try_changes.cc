@@ -63,6 +63,12 @@ class Tester {
     return facts_.diagnosis->verification->config.limit_bytes;
   }
 
+  // A cap that came late is one that the allocator tests.
+  [[nodiscard]] CapKind cap_kind() const {
+    const bool is_card = facts_.failed() && !facts_.diagnosis->capacity.is_limit && limit_from_ == 0;
+    return is_card ? CapKind::card : CapKind::limit;
+  }
+
   // Empty: the transform does not apply.
   std::optional<RequestStream> changed_by(const Trial& trial) {
     if (!trial.transform) return with_edits(requests_, trial.edits);
@@ -77,6 +83,7 @@ class Tester {
     const auto replayed = [&](std::optional<int64_t> cap) {
       budget_ -= static_cast<int64_t>(changed.kind.size());
       question.cap_bytes = cap;
+      question.cap_kind = cap_kind();
       question.cap_from_event = cap ? limit_from_ : 0;
       return replay_range(changed, question);
     };
