@@ -191,8 +191,12 @@ Phrase peak_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   if (list.empty()) return why_phrase("already-least");
   const SweepRun& best = *list.front();
   if (!changes.recorded_completes) return settings_phrase("would-fail", best.conf).with("capacity", capacity);
-  const int64_t saved = reserved_to_beat(diagnosis, changes) - best.outcome.main.peak_reserved;
-  return settings_phrase("reserves-less", best.conf).with("bytes", format_mib(saved));
+  const int64_t base = reserved_to_beat(diagnosis, changes);
+  const int64_t saved = base - best.outcome.main.peak_reserved;
+  const bool is_recorded = base == diagnosis.verification->replay->peak_reserved().bytes;
+  return settings_phrase(is_recorded ? "reserves-less" : "reserves-less-anew", best.conf)
+      .with("base", format_mib(base))
+      .with("bytes", format_mib(saved));
 }
 
 }  // namespace

@@ -148,15 +148,12 @@ Trials no_gathering(const RunFacts& run, const Finding&) {
   return {std::move(trial)};
 }
 
-// Private pools' blocks from the common pool, and given back before the request that failed.
+// Private pools' blocks from the common pool. That they are also given back before the request that failed is more than
+// sharing does, so it is not tried: what lives in a pool, the program may still need.
 Trials shared_pools(const RunFacts& run, const Finding&) {
   if (!run.failed()) return {};
   Trial trial{.edits = {}, .transform = {}, .settings = {}, .what = trial_phrase("shared-pools")};
   trial.edits.shares_pools = true;
-  for (uint32_t id : run.live) {
-    if (run.timeline().pools[run.timeline().allocations[id].pool_index].is_default()) continue;
-    trial.edits.blocks.push_back({.allocation = id, .free_at = run.instant().event});
-  }
   return {std::move(trial)};
 }
 

@@ -15,7 +15,7 @@ constexpr uint64_t kRangeBase = uint64_t{0x100000000000};  // expandable ranges 
 constexpr uint64_t kBottom = uint64_t{0x10000000000};      // no chunk lies below
 constexpr uint64_t kHighest = uint64_t{1} << 62;
 constexpr int64_t kLargest = int64_t{1} << 50;          // more than any card: a damaged request
-constexpr uint64_t kRising = uint64_t{0x200000000000};     // AddressPolicy::up starts here
+constexpr uint64_t kRising = uint64_t{0x200000000000};  // AddressPolicy::up starts here
 
 }  // namespace
 

@@ -49,7 +49,7 @@ class FreeSpans {
   uint64_t take_lowest(int64_t size);
   // ... from the end of the highest span that has them.
   uint64_t take_highest(int64_t size);
-  [[nodiscard]] int64_t size_at(uint64_t address) const;  // 0: no span begins there
+  [[nodiscard]] int64_t size_at(uint64_t address) const;          // 0: no span begins there
   void erase(uint64_t address) { remove(spans_.find(address)); }  // of a span
 
  private:

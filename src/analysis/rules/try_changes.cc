@@ -91,8 +91,8 @@ class Tester {
     const Capacity& capacity = facts_.diagnosis->capacity;
     const OutcomeRange low = replayed(capacity.low_bytes);
     if (low.main.completed) return {.result = Ending::completes, .outcome = low, .what = trial.what};
-    if (low.main.stopped_at_event < first_effect(trial, changed))
-      return {.result = Ending::too_early, .outcome = low, .what = {}};
+    const uint32_t stopped_at = low.main.stopped_at_event == kNoEvent ? 0 : low.main.stopped_at_event;
+    if (stopped_at < first_effect(trial, changed)) return {.result = Ending::too_early, .outcome = low, .what = {}};
     if (capacity.high_bytes > capacity.low_bytes) {
       const OutcomeRange high = replayed(capacity.high_bytes);
       if (high.main.completed) return {.result = Ending::open, .outcome = high, .what = trial.what};
