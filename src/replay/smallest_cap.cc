@@ -1,6 +1,6 @@
 // First a bisection below what an unlimited run reserves, then a scan of 3 % to both sides of the edge it found, on a
 // grid of 2 MiB or, for long recordings, a coarser one. The scan moves on as long as it meets a surprise at its border.
-// Further up, where a fit is rarely lost again, a coarse look at the rest.
+// Further up, where a fit is rarely lost again, a coarse look at the rest. Of a short recording every cap is tried.
 #include "replay/smallest_cap.h"
 
 #include <algorithm>
@@ -32,8 +32,12 @@ class Search {
       const int64_t middle = low + (high - low) / 2 / kCapGrid * kCapGrid;
       (completes(middle) ? high : low) = middle;
     }
-    scan_around(high);
-    scan_above(top);
+    if (top / kCapGrid <= affordable()) {
+      (void)try_all(0, top, kCapGrid);
+    } else {
+      scan_around(high);
+      scan_above(top);
+    }
     SmallestCap result = summary();
     const Outcome there = replay(result.smallest_cap_bytes);
     result.address_ties = there.address_ties;
