@@ -42,6 +42,13 @@ int64_t reserved_to_beat(const Diagnosis& diagnosis, const Changes& changes) {
   return std::min(changes.recorded_reserved_bytes, diagnosis.verification->replay->peak_reserved().bytes);
 }
 
+WhatIf question_under(const AllocatorSettings& settings, const Diagnosis& diagnosis, const Changes& changes) {
+  return {.rules = diagnosis.verification->config.rules,
+          .settings = settings,
+          .cap_bytes = changes.cap_bytes,
+          .cap_kind = changes.cap_kind};
+}
+
 bool knows(const RuleSet& rules, const std::string& conf) {
   if (!rules.large_segment_option && conf.find("large_segment_size_mb") != std::string::npos) return false;
   return parse_allocator_settings(conf, rules.parser).has_value();
@@ -65,23 +72,21 @@ void find_accepted(Changes& changes) {
 }
 
 // Of the recorded settings, which are often among the swept ones.
-Outcome recorded_outcome(const Verification& verification, const RequestStream& requests, const Changes& changes) {
-  const AllocatorSettings& settings = verification.config.settings;
+Outcome recorded_outcome(const Diagnosis& diagnosis, const RequestStream& requests, const Changes& changes) {
+  const AllocatorSettings& settings = diagnosis.verification->config.settings;
   const auto same = std::find_if(changes.runs.begin(), changes.runs.end(),
                                  [&](const SweepRun& run) { return run.settings == settings; });
   if (same != changes.runs.end()) return same->outcome.main;
-  return replay_what_if(requests,
-                        {.rules = verification.config.rules, .settings = settings, .cap_bytes = changes.cap_bytes});
+  return replay_what_if(requests, question_under(settings, diagnosis, changes));
 }
 
 // The best proposals may stand behind the best runs: behind those that repeat each other.
 void look_for_ranges_of_proposals(const Diagnosis& diagnosis, const RequestStream& requests, Changes& changes) {
-  const RuleSet& rules = diagnosis.verification->config.rules;
   const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   for (SweepRun& run : changes.runs) {
     const auto shown = list.begin() + static_cast<std::ptrdiff_t>(std::min(list.size(), kMostProposals));
     if (std::find(list.begin(), shown, &run) == shown) continue;
-    look_for_range(requests, {.rules = rules, .settings = run.settings, .cap_bytes = changes.cap_bytes}, run.outcome);
+    look_for_range(requests, question_under(run.settings, diagnosis, changes), run.outcome);
   }
 }
 
@@ -164,8 +169,8 @@ void try_measures(const Diagnosis& diagnosis, const RequestStream& requests, int
   const Verification& verification = *diagnosis.verification;
   const Structure structure = find_structure(verification.timeline);
   const Job job = make_job(verification, structure, requests);
-  WhatIf question{.rules = verification.config.rules, .settings = verification.config.settings, .cap_bytes = {}};
-  if (!diagnosis.instant.failed || limit_begins(diagnosis) == 0) question.cap_bytes = changes.cap_bytes;
+  WhatIf question = question_under(verification.config.settings, diagnosis, changes);
+  if (diagnosis.instant.failed && limit_begins(diagnosis) > 0) question.cap_bytes.reset();
   changes.measures_have_cap = question.cap_bytes.has_value();
   changes.measures = evaluate_measures(job, question, {}, threads);
   changes.step = step_series(job, kPageColumns);
@@ -186,8 +191,12 @@ Phrase peak_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   if (list.empty()) return why_phrase("already-least");
   const SweepRun& best = *list.front();
   if (!changes.recorded_completes) return settings_phrase("would-fail", best.conf).with("capacity", capacity);
-  const int64_t saved = reserved_to_beat(diagnosis, changes) - best.outcome.main.peak_reserved;
-  return settings_phrase("reserves-less", best.conf).with("bytes", format_mib(saved));
+  const int64_t base = reserved_to_beat(diagnosis, changes);
+  const int64_t saved = base - best.outcome.main.peak_reserved;
+  const bool is_recorded = base == diagnosis.verification->replay->peak_reserved().bytes;
+  return settings_phrase(is_recorded ? "reserves-less" : "reserves-less-anew", best.conf)
+      .with("base", format_mib(base))
+      .with("bytes", format_mib(saved));
 }
 
 }  // namespace
@@ -234,6 +243,7 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   }
   if (diagnosis.instant.failed) {
     changes.cap_bytes = diagnosis.capacity.low_bytes;
+    changes.cap_kind = diagnosis.capacity.is_limit ? CapKind::limit : CapKind::card;
   } else if (options.cap_bytes) {
     changes.cap_bytes = options.cap_bytes;
   }
@@ -247,6 +257,7 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   const LifetimeTable table = lifetimes_to_complete(verification);
   std::optional<Result<CheckedPacking>> packing;  // as long as some replays, and independent of them
   SweepOptions sweep_options{.cap_bytes = changes.cap_bytes,
+                             .cap_kind = changes.cap_kind,
                              .threads = options.threads,
                              .progress = options.progress,
                              .curve_points = options.curve_points,
@@ -260,7 +271,7 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   changes.runs = sweep(requests, verification.config.rules, sweep_options);
   sweep_options.beside.clear();
   find_accepted(changes);
-  const Outcome recorded = recorded_outcome(verification, requests, changes);
+  const Outcome recorded = recorded_outcome(diagnosis, requests, changes);
   changes.recorded_reserved_bytes = recorded.peak_reserved;
   changes.recorded_completes = recorded.completed;
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));

@@ -95,6 +95,10 @@ class Diagnostician {
       find_capacity();
     } else if (out_.verification->limit) {
       out_.capacity = Capacity{out_.verification->limit->low_bytes, out_.verification->limit->high_bytes, true};
+      out_.caveats.push_back(Caveat{
+          .code = "limit-shaped-the-run",
+          .values = {{"low", format_bytes(out_.capacity.low_bytes)}, {"high", format_bytes(out_.capacity.high_bytes)}},
+          .source = CaveatSource::recording});
     }
     const LiveBytes live = live_bytes(allocator);
     out_.pinned = pinned_space(allocator);

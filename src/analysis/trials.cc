@@ -148,16 +148,20 @@ Trials no_gathering(const RunFacts& run, const Finding&) {
   return {std::move(trial)};
 }
 
-// Private pools' blocks from the common pool, and given back before the request that failed.
+// Private pools' blocks from the common pool; then, as whoever frees a MemPool does, given back before the request that
+// failed. What lives in a pool the program may still need, hence the premise.
 Trials shared_pools(const RunFacts& run, const Finding&) {
   if (!run.failed()) return {};
-  Trial trial{.edits = {}, .transform = {}, .settings = {}, .what = trial_phrase("shared-pools")};
-  trial.edits.shares_pools = true;
+  Trial shared{.edits = {}, .transform = {}, .settings = {}, .what = trial_phrase("shared-pools")};
+  shared.edits.shares_pools = true;
+  Trial freed = shared;
+  freed.what = trial_phrase("freed-pools");
+  freed.premise = trial_phrase("freed-pools-premise");
   for (uint32_t id : run.live) {
     if (run.timeline().pools[run.timeline().allocations[id].pool_index].is_default()) continue;
-    trial.edits.blocks.push_back({.allocation = id, .free_at = run.instant().event});
+    freed.edits.blocks.push_back({.allocation = id, .free_at = run.instant().event});
   }
-  return {std::move(trial)};
+  return {std::move(shared), std::move(freed)};
 }
 
 struct Row {

@@ -21,6 +21,7 @@ struct Trial {
   std::function<Result<Job>(const Job&)> transform;  // in place of edits; empty: none. It may not apply
   std::optional<AllocatorSettings> settings;         // empty: as recorded
   Phrase what;                                       // "activations and inputs at 1/4"
+  Phrase premise = {};                               // of Predicted
 };
 
 // Milder ones first; what the first that completes shows is what the remedy brings. Empty: not to be tried.

@@ -88,7 +88,8 @@ inline constexpr size_t kMostRuns = 12;
 inline constexpr size_t kMostProposals = 2;
 
 struct Changes {
-  std::optional<int64_t> cap_bytes;     // what the runs were given
+  std::optional<int64_t> cap_bytes;  // what the runs were given
+  CapKind cap_kind = CapKind::limit;
   std::vector<SweepRun> runs;           // best first
   std::vector<RuleSet> rules;           // all that replay the recording alike, those of the diagnosis first
   std::vector<bool> accepted;           // one a run: each of those rules knows its settings

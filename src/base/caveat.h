@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/values.h"
@@ -22,5 +23,10 @@ struct Caveat {
 };
 
 using Caveats = std::vector<Caveat>;
+
+// Where what is known meanwhile makes it untrue.
+inline void drop_caveat(std::string_view code, Caveats& caveats) {
+  std::erase_if(caveats, [code](const Caveat& caveat) { return caveat.code == code; });
+}
 
 }  // namespace oomscope

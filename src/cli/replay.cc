@@ -35,8 +35,54 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   }
   OOM_TRY([[maybe_unused]] const Done cap, read_cap(raw.cap, replay.cap_bytes));
   OOM_TRY([[maybe_unused]] const Done gpu, read_gpu(raw.gpu, replay.gpu));
+  if (replay.smallest_cap && (replay.cap_bytes || replay.gpu)) {
+    return Error{.code = "bad-usage",
+                 .what = "error.cap-and-smallest-cap",
+                 .where = "replay",
+                 .hint = "oomscope replay SNAPSHOT --smallest-cap"};
+  }
   OOM_TRY([[maybe_unused]] const Done language, read_language(raw.language, replay.snapshot.language));
   return read_device(raw.device, replay.snapshot.device);
+}
+
+// A memory fraction is a limit, where the card's size is known.
+void apply_fraction(const std::optional<GpuMemory>& gpu, WhatIf& question, Caveats& caveats) {
+  const double fraction = question.settings.per_process_memory_fraction;
+  const bool is_preemptive = question.rules.preemptive_rejection && question.settings.throw_on_cudamalloc_oom;
+  if (!(fraction < 1.0)) return;
+  if (!gpu) {
+    caveats.push_back({.code = "fraction-of-unknown-card", .values = {}, .source = CaveatSource::model});
+  } else if (!is_preemptive) {  // the engine has that test of its own
+    const int64_t limit = static_cast<int64_t>(fraction * static_cast<double>(gpu->total_bytes));
+    if (question.cap_bytes && *question.cap_bytes <= limit) return;
+    question.cap_bytes = limit;
+    question.cap_kind = CapKind::limit;
+  }
+}
+
+Result<WhatIf> ask(const ReplayArguments& arguments, const Verification& verification, Caveats& caveats) {
+  WhatIf question{.rules = verification.config.rules,
+                  .settings = {},
+                  .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, caveats)};
+  OOM_TRY(question.settings, settings_of(arguments.conf, verification, caveats));
+  if (question.settings.backend != "native") {
+    return Error{.code = "backend-without-blocks",
+                 .what = "error.backend-without-blocks",
+                 .where = "backend:" + question.settings.backend,
+                 .hint = "oomscope replay SNAPSHOT --conf ''"};
+  }
+  if (arguments.gpu) question.card_bytes = arguments.gpu->total_bytes;
+  if (arguments.gpu && !arguments.cap_bytes) question.cap_kind = CapKind::card;
+  apply_fraction(arguments.gpu, question, caveats);
+  const bool has_limit = question.cap_bytes && question.cap_kind == CapKind::limit;
+  if (has_limit || arguments.smallest_cap) drop_caveat("settings-gc-without-limit", caveats);
+  return question;
+}
+
+void add_library_tries(int64_t count, Caveats& caveats) {
+  if (count == 0) return;
+  caveats.push_back(
+      {.code = "library-tries", .values = {{"count", std::to_string(count)}}, .source = CaveatSource::model});
 }
 
 Result<std::vector<Verdict>> verdicts_of(const Verification& verification, const RequestStream& requests,
@@ -45,6 +91,7 @@ Result<std::vector<Verdict>> verdicts_of(const Verification& verification, const
   std::vector<Verdict> verdicts;
   if (outcome.completed || !question.cap_bytes || outcome.stopped_at_event == kNoEvent) return verdicts;
   const SweepOptions options{.cap_bytes = question.cap_bytes,
+                             .cap_kind = question.cap_kind,
                              .threads = thread_count(),
                              .progress = progress_of("progress.replaying", language, output)};
   const std::vector<SweepRun> runs = sweep(requests, question.rules, options);
@@ -60,7 +107,8 @@ Result<std::vector<Verdict>> verdicts_of(const Verification& verification, const
     }
   }
   OOM_TRY(const Verdict verdict,
-          judge(verification, failed, Capacity{*question.cap_bytes, *question.cap_bytes, true}, runs));
+          judge(verification, failed,
+                Capacity{*question.cap_bytes, *question.cap_bytes, question.cap_kind == CapKind::limit}, runs));
   verdicts.push_back(verdict);
   return verdicts;
 }
@@ -74,6 +122,7 @@ Result<Done> run_sweep(const Verification& verification, const RequestStream& re
                        Caveats caveats, Language language, Output& output) {
   SweepResult result{.cap_bytes = question.cap_bytes, .runs = {}, .caveats = std::move(caveats)};
   const SweepOptions options{.cap_bytes = question.cap_bytes,
+                             .cap_kind = question.cap_kind,
                              .threads = thread_count(),
                              .progress = progress_of("progress.replaying", language, output)};
   result.runs = sweep(requests, question.rules, options);
@@ -89,7 +138,7 @@ Result<Done> run_sweep(const Verification& verification, const RequestStream& re
 }
 
 Result<Done> run_smallest_cap(const Verification& verification, const RequestStream& requests, const WhatIf& question,
-                              const std::string& conf, const Caveats& caveats, Language language, Output& output) {
+                              const std::string& conf, Caveats caveats, Language language, Output& output) {
   const SmallestCapOptions options{.threads = thread_count(),
                                    .progress = progress_of("progress.searching", language, output)};
   const std::optional<SmallestCap> found = smallest_cap(requests, question, options);
@@ -99,6 +148,7 @@ Result<Done> run_smallest_cap(const Verification& verification, const RequestStr
                  .where = conf,
                  .hint = "oomscope replay SNAPSHOT --sweep"};
   }
+  add_library_tries(found->library_tries, caveats);
   publish(smallest_cap_document(conf, *found, caveats, verification, language), output);
   return Done{};
 }
@@ -115,12 +165,12 @@ Result<int> run(const Options& options, Output& output) {
                  .hint = "error.no-history.hint"};
   }
   Caveats caveats;
-  WhatIf question{.rules = verification.config.rules,
-                  .settings = {},
-                  .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, caveats)};
-  OOM_TRY(question.settings, settings_of(arguments.conf, verification, caveats));
+  OOM_TRY(const WhatIf question, ask(arguments, verification, caveats));
   const RequestStream requests = requests_of(verification);
   add_replay_caveats(verification, caveats);
+  if (!requests.failures.empty() && requests.failures.back().last) {
+    caveats.push_back({.code = "fits-until-the-failure", .values = {}, .source = CaveatSource::recording});
+  }
   if (!recording.snapshot->complete) output.set_incomplete();
   const std::string conf = arguments.conf ? *arguments.conf : to_conf_string(question.settings, question.rules.parser);
   if (arguments.sweep) {
@@ -138,11 +188,7 @@ Result<int> run(const Options& options, Output& output) {
                       .verdicts = {},
                       .caveats = caveats};
   OOM_TRY(result.verdicts, verdicts_of(verification, requests, question, result.outcome.main, language, output));
-  if (result.outcome.main.library_tries > 0) {
-    result.caveats.push_back({.code = "library-tries",
-                              .values = {{"count", std::to_string(result.outcome.main.library_tries)}},
-                              .source = CaveatSource::model});
-  }
+  add_library_tries(result.outcome.main.library_tries, result.caveats);
   publish(replay_document(result, verification, language), output);
   return 0;
 }

@@ -94,8 +94,9 @@ nlohmann::ordered_json payload_of(const Totals& totals) {
   const Verification& first = *totals.devices.front();
   nlohmann::ordered_json json;
   json["schema"] = "oomscope.verify/1";
-  json["exact"] = totals.exact();
-  json["rules"] = first.config.rules.name;
+  const bool nothing = totals.alloc_total + totals.driver_total == 0;
+  json["exact"] = nothing ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(totals.exact());
+  json["rules"] = nothing ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(first.config.rules.name);
   json["limit_bytes"] = totals.devices.size() == 1 ? limit_json(first) : nlohmann::ordered_json(nullptr);
   json["events"] = totals.events;
   json["alloc_total"] = totals.alloc_total;
@@ -184,6 +185,10 @@ void add_report(const Totals& totals, Language language, Output& output) {
   output.add({.body = counts_table(totals, language)});
   size_t next = 0;
   for (const auto& device : totals.devices) {
+    if (device->timeline.trace().size_events() == 0) {  // tells neither rules nor limit
+      ++next;
+      continue;
+    }
     output.add_sentence(device_text(*device, language));
     if (device->exact())
       output.add_sentence(rules_note(totals.other_rules[next++], language));

@@ -18,7 +18,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -38,27 +40,55 @@ struct AddressHints {
   std::vector<std::pair<uint64_t, int64_t>> holes;  // address, size; ascending, below first_segment
 };
 
+// Spans of free addresses, found by size. Sizes come in multiples of 2 MiB, so that few are distinct.
+class FreeSpans {
+ public:
+  // Joined to the free spans that it touches, as far as they lie in [low, high).
+  void insert(uint64_t address, int64_t size, uint64_t low, uint64_t high);
+  // Takes `size` bytes from the front of the lowest span that has them; 0: none has.
+  uint64_t take_lowest(int64_t size);
+  // ... from the end of the highest span that has them.
+  uint64_t take_highest(int64_t size);
+  [[nodiscard]] int64_t size_at(uint64_t address) const;          // 0: no span begins there
+  void erase(uint64_t address) { remove(spans_.find(address)); }  // of a span
+
+ private:
+  using Spans = std::map<uint64_t, int64_t>;
+  void add(uint64_t address, int64_t size);
+  void remove(Spans::iterator span);
+
+  Spans spans_;  // address -> size
+  std::map<int64_t, std::set<uint64_t>> by_size_;
+};
+
 class AddressSpace final : public Device {
  public:
-  AddressSpace(AddressPolicy policy, int64_t total_bytes, const AddressHints& hints = {});
+  // `total_bytes` is what cudaMemGetInfo says; `capacity_bytes` what this process can get of it.
+  AddressSpace(AddressPolicy policy, int64_t total_bytes, const AddressHints& hints = {},
+               int64_t capacity_bytes = std::numeric_limits<int64_t>::max());
 
   uint64_t allocate(int64_t size, StreamId) override;
   void release(uint64_t address, int64_t size) override;
   uint64_t reserve(int64_t size, int64_t page) override;
   void release_range(uint64_t, int64_t) override {}
-  bool map(uint64_t, int64_t, int64_t) override { return true; }
-  void unmap(uint64_t, int64_t) override {}
+  bool map(uint64_t, int64_t size, int64_t) override { return take(size); }
+  void unmap(uint64_t, int64_t size) override { held_bytes_ -= size; }
   [[nodiscard]] int64_t total_bytes() const override { return total_bytes_; }
 
  private:
-  uint64_t allocate_in_chunk(int64_t size);
+  // False: the card has no room for so much.
+  bool take(int64_t size);
+  uint64_t place(int64_t size);
+  uint64_t place_in_chunk(int64_t size);
 
   AddressPolicy policy_;
   int64_t total_bytes_;
+  int64_t capacity_bytes_;
+  int64_t held_bytes_ = 0;
   std::map<uint64_t, int64_t> chunks_;  // base -> size
-  std::map<uint64_t, int64_t> holes_;   // inside chunks
+  FreeSpans holes_;                     // inside chunks
+  FreeSpans gaps_;                      // between chunks
   uint64_t first_segment_ = 0;          // where the first segment goes, if the recording shows it
-  uint64_t top_;                        // where the first chunk ends
   uint64_t lowest_;
   uint64_t highest_;
   uint64_t next_range_;

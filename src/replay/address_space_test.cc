@@ -35,6 +35,40 @@ TEST(AddressSpace, SegmentSitsAtTheStartOfItsChunk) {
   EXPECT_EQ(get(space, 20), first - 32 * kMiB);
 }
 
+TEST(AddressSpace, HighestGapThatFitsIsTaken) {
+  AddressSpace space(AddressPolicy::chunks, kCard);
+  const uint64_t first = get(space, 64);
+  get(space, 32);
+  const uint64_t third = get(space, 96);
+  get(space, 32);
+  space.release(first, 64 * kMiB);
+  space.release(third, 96 * kMiB);
+  EXPECT_EQ(get(space, 96), third);
+  EXPECT_EQ(get(space, 32), first + 32 * kMiB);
+}
+
+TEST(AddressSpace, CardWithoutRoomRefuses) {
+  AddressSpace space(AddressPolicy::chunks, kCard, {}, 60 * kMiB);
+  const uint64_t first = get(space, 40);
+  EXPECT_EQ(get(space, 22), 0u);
+  EXPECT_FALSE(space.map(0x1000, 22 * kMiB, 2 * kMiB));
+  EXPECT_NE(get(space, 20), 0u);
+  space.release(first, 40 * kMiB);
+  EXPECT_TRUE(space.map(0x1000, 40 * kMiB, 20 * kMiB));
+}
+
+TEST(AddressSpace, RefusesWhereNoAddressesAreLeft) {
+  for (const AddressPolicy policy : {AddressPolicy::chunks, AddressPolicy::down}) {
+    AddressSpace space(policy, kCard);
+    constexpr int64_t kHuge = 100'000'000;  // MiB
+    EXPECT_NE(get(space, kHuge), 0u);
+    const uint64_t small = get(space, 32);
+    EXPECT_EQ(get(space, kHuge), 0u);
+    EXPECT_EQ(get(space, kHuge), 0u);
+    space.release(small, 32 * kMiB);
+  }
+}
+
 TEST(AddressSpace, HoleOfAChunkIsFilledBeforeANewOneIsMade) {
   AddressSpace space(AddressPolicy::chunks, kCard);
   const uint64_t first = get(space, 20);

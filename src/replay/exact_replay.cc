@@ -279,7 +279,19 @@ void ExactReplay::handle_oom(uint32_t event) {
     allocator_->free(block);
     return;
   }
+  if (config_.limit_is_told && nobody_refuses(event)) {
+    differ(event, "finds-room", {{"bytes", std::to_string(trace_.size[event])}}, LimitHint::too_high);
+    return;
+  }
   counts_.driver_exact += 1;
+}
+
+// The recording answers for the driver, so that an oom entry always ends in a refusal. Was there room in truth, under
+// the limit and on the card?
+bool ExactReplay::nobody_refuses(uint32_t event) const {
+  const int64_t wanted = allocation_size(std::max<int64_t>(trace_.size[event], 1), config_.settings);
+  const bool limit_allows = !config_.limit_bytes || allocator_->reserved_bytes() + wanted <= *config_.limit_bytes;
+  return limit_allows && trace_.addr[event] >= static_cast<uint64_t>(wanted);
 }
 
 // Note [Whose release is it]

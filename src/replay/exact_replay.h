@@ -40,6 +40,7 @@ struct ReplayConfig {
   AllocatorSettings settings;
   std::optional<int64_t> limit_bytes;       // the most the allocator may reserve
   std::optional<int64_t> range_bytes = {};  // of an expandable range; else what Timeline tells
+  bool limit_is_told = false;               // what neither it nor the card explains is then a difference
   bool driver_refuses = false;              // refusals without a limit happened: the card itself was full
   // Requests in front of which completions have to be read the other way: see ExactReplay::guessed_polls.
   std::vector<uint32_t> reversed_polls = {};
@@ -108,6 +109,7 @@ class ExactReplay {
   void make_first_tensor();
   void handle_alloc(uint32_t event);
   void handle_oom(uint32_t event);
+  [[nodiscard]] bool nobody_refuses(uint32_t event) const;
   void handle_free(uint32_t event);
   void check_free_address(uint32_t event, const Block& block) {
     if (trace_.addr[event] != block.address) differ_at_free(event, block);

@@ -311,6 +311,14 @@ SnapshotBuilder refused_at_50() {
   return b;
 }
 
+TEST(ExactReplay, LimitThatWouldHaveAllowedTheRefusedRequestIsADifference) {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 20 * kMiB).oom(30 * kMiB).segment(kA, {live_block(20 * kMiB)});
+  const Snapshot snapshot = b.build();
+  EXPECT_EQ(first_difference(snapshot, 49 * kMiB), kNoEvent);
+  EXPECT_EQ(first_difference(snapshot, 50 * kMiB), 2u);
+}
+
 TEST(OomEntry, CountsAsADriverEvent) {
   const Snapshot snapshot = refused_at_50().build();
   const std::unique_ptr<Verification> v = replay_of(snapshot, 40 * kMiB);

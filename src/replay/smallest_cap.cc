@@ -1,6 +1,6 @@
-// First a bisection between the most bytes ever live (less is impossible) and what an unlimited run reserves, then a
-// scan of 3 % to both sides of the edge it found, on a grid of 2 MiB or, for long recordings, a coarser one. The scan
-// moves on as long as it meets a surprise at its border.
+// First a bisection below what an unlimited run reserves, then a scan of 3 % to both sides of the edge it found, on a
+// grid of 2 MiB or, for long recordings, a coarser one. The scan moves on as long as it meets a surprise at its border.
+// Further up, where a fit is rarely lost again, a coarse look at the rest. Of a short recording every cap is tried.
 #include "replay/smallest_cap.h"
 
 #include <algorithm>
@@ -26,14 +26,22 @@ class Search {
     int64_t high = round_up(free_run.peak_reserved, kCapGrid);
     while (!completes(high))
       high += high / 8 / kCapGrid * kCapGrid + kCapGrid;  // collection under a limit may need more
-    int64_t low = std::max<int64_t>(round_up(free_run.peak_requested, kCapGrid) - kCapGrid, 0);
+    const int64_t top = high;
+    int64_t low = 0;  // not the most bytes live: of scratch that does not fit, a library does without
     while (high - low > kCapGrid) {
       const int64_t middle = low + (high - low) / 2 / kCapGrid * kCapGrid;
       (completes(middle) ? high : low) = middle;
     }
-    scan_around(high, free_run);
+    if (top / kCapGrid <= affordable()) {
+      (void)try_all(0, top, kCapGrid);
+    } else {
+      scan_around(high);
+      scan_above(top);
+    }
     SmallestCap result = summary();
-    result.address_ties = replay(result.smallest_cap_bytes).address_ties;
+    const Outcome there = replay(result.smallest_cap_bytes);
+    result.address_ties = there.address_ties;
+    result.library_tries = there.library_tries;
     return result;
   }
 
@@ -50,34 +58,56 @@ class Search {
     return replay_what_if(requests_, question);
   }
 
-  void scan_around(int64_t edge, const Outcome& free_run) {
-    const int64_t floor = round_up(free_run.peak_requested, kCapGrid);
+  // Returns how many replays that took.
+  int64_t try_all(int64_t from, int64_t to, int64_t step) {
+    std::vector<int64_t> caps;
+    for (int64_t cap = from / step * step; cap <= to; cap += step) {
+      if (cap > 0 && tried_.count(cap) == 0) caps.push_back(cap);
+    }
+    std::vector<char> fits(caps.size());  // vector<bool> is not safe to write from several threads
+    run_parallel(
+        caps.size(), options_.threads, [&](size_t i) { fits[i] = replay(caps[i]).completed ? 1 : 0; },
+        options_.progress);
+    for (size_t i = 0; i < caps.size(); ++i) tried_[caps[i]] = fits[i] != 0;
+    scanned_to_ = std::max(scanned_to_, to);
+    return static_cast<int64_t>(caps.size());
+  }
+
+  [[nodiscard]] int64_t affordable() const {
     const int64_t per_replay = static_cast<int64_t>(requests_.kind.size()) + 1;
-    const int64_t affordable = std::clamp<int64_t>(options_.event_budget / per_replay, 16, 4000);
-    int64_t width = edge * 3 / 100;
-    step_ = std::max(kCapGrid, round_up(2 * width / affordable, kCapGrid));
-    int64_t budget = affordable;
-    int64_t from = std::max(floor, edge - width);
+    return std::clamp<int64_t>(options_.event_budget / per_replay, 16, 4000);
+  }
+
+  void scan_around(int64_t edge) {
+    const int64_t width = std::max(edge * 3 / 100, kCapGrid);
+    step_ = std::max(kCapGrid, round_up(2 * width / affordable(), kCapGrid));
+    int64_t budget = affordable();
+    int64_t from = edge - width;
     int64_t to = edge + width;
     while (budget > 0) {
-      std::vector<int64_t> caps;
-      for (int64_t cap = from / step_ * step_; cap <= to; cap += step_) {
-        if (cap > 0 && tried_.count(cap) == 0) caps.push_back(cap);
-      }
-      if (caps.empty()) return;
-      std::vector<char> fits(caps.size());  // vector<bool> is not safe to write from several threads
-      run_parallel(
-          caps.size(), options_.threads, [&](size_t i) { fits[i] = replay(caps[i]).completed ? 1 : 0; },
-          options_.progress);
-      for (size_t i = 0; i < caps.size(); ++i) tried_[caps[i]] = fits[i] != 0;
-      budget -= static_cast<int64_t>(caps.size());
+      const int64_t tried = try_all(from, to, step_);
+      if (tried == 0) return;
+      budget -= tried;
       // A surprise near a border: look further.
       const SmallestCap now = summary();
       const bool higher = now.largest_failing_bytes > to - width / 3;
-      const bool lower = now.first_fit_bytes < from + width / 3 && from > floor;
+      const bool lower = now.first_fit_bytes < from + width / 3 && from > 0;
       if (!higher && !lower) return;
       if (higher) to += width;
-      if (lower) from = std::max(floor, from - width);
+      if (lower) from = std::max<int64_t>(0, from - width);
+    }
+  }
+
+  // Where a cap far above the edge fails, the caps around it are looked at closely.
+  void scan_above(int64_t top) {
+    const int64_t from = scanned_to_;
+    step_above_ = std::max(step_, round_up((top - from) / std::max<int64_t>(affordable() / 2, 16), kCapGrid));
+    for (int round = 0; round < 3; ++round) {
+      (void)try_all(from, top, step_above_);
+      const int64_t failing = summary().largest_failing_bytes;
+      if (failing <= from) return;
+      const int64_t closest = std::max(step_, round_up(2 * step_above_ / affordable(), kCapGrid));
+      if (try_all(failing - step_above_, failing + step_above_, closest) == 0) return;
     }
   }
 
@@ -85,6 +115,7 @@ class Search {
     SmallestCap result;
     result.tried = static_cast<int64_t>(tried_.size());
     result.step_bytes = step_;
+    result.step_above_bytes = step_above_;
     for (const auto& [cap, fits] : tried_) {
       if (fits && result.first_fit_bytes == 0) result.first_fit_bytes = cap;
       if (!fits) result.largest_failing_bytes = cap;
@@ -104,13 +135,30 @@ class Search {
   const SmallestCapOptions& options_;
   std::map<int64_t, bool> tried_;
   int64_t step_ = kCapGrid;
+  int64_t step_above_ = kCapGrid;
+  int64_t scanned_to_ = 0;
 };
 
 }  // namespace
 
 std::optional<SmallestCap> smallest_cap(const RequestStream& requests, const WhatIf& question,
                                         const SmallestCapOptions& options) {
-  return Search(requests, question, options).run();
+  std::optional<SmallestCap> result = Search(requests, question, options).run();
+  if (!result) return std::nullopt;
+  result->low_bytes = result->high_bytes = result->smallest_cap_bytes;
+  if (result->address_ties == 0) return result;
+  SmallestCapOptions coarser = options;
+  coarser.event_budget /= 4;
+  WhatIf other = question;
+  for (AddressPolicy policy : {AddressPolicy::down, AddressPolicy::up}) {
+    other.policy = policy;
+    const std::optional<SmallestCap> there = Search(requests, other, coarser).run();
+    if (!there) continue;
+    result->low_bytes = std::min(result->low_bytes, there->smallest_cap_bytes);
+    result->high_bytes = std::max(result->high_bytes, there->smallest_cap_bytes);
+    result->tried += there->tried;
+  }
+  return result;
 }
 
 }  // namespace oomscope

@@ -19,13 +19,17 @@ struct SmallestCapOptions {
 
 // "Fits" is not monotone in the cap: near the edge it can flip several times. So there are three numbers.
 struct SmallestCap {
-  int64_t smallest_cap_bytes = 0;     // from here on every larger cap that was tried completes
+  int64_t smallest_cap_bytes = 0;  // from here on every larger cap that was tried completes
+  int64_t low_bytes = 0;           // the least and the most that it is, by where the driver puts segments
+  int64_t high_bytes = 0;
   int64_t first_fit_bytes = 0;        // the lowest cap that completes at all
   int64_t largest_failing_bytes = 0;  // 0: none that was tried fails
   bool monotone = true;
-  int64_t tried = 0;              // replays made
-  int64_t step_bytes = kCapGrid;  // of the scan around the edge
-  int64_t address_ties = 0;       // of the run at smallest_cap_bytes; 0: does not hang on driver addresses
+  int64_t tried = 0;                    // replays made
+  int64_t step_bytes = kCapGrid;        // of the scan around the edge
+  int64_t step_above_bytes = kCapGrid;  // of the scan from there up to what an unlimited run reserves
+  int64_t address_ties = 0;             // of the run at smallest_cap_bytes; 0: does not hang on driver addresses
+  int64_t library_tries = 0;            // of the same
 };
 
 // Empty if the recording does not complete even without a limit (this torch would stop in an assertion, say).

@@ -69,7 +69,7 @@ bool is_better(const SweepRun& a, const SweepRun& b) {
   const Outcome& y = b.outcome.main;
   if (x.completed != y.completed) return x.completed;
   if ((x.library_tries > 0) != (y.library_tries > 0)) return y.library_tries > 0;  // skipped requests flatter a run
-  if (!x.completed && x.stopped_at_event != y.stopped_at_event) return x.stopped_at_event > y.stopped_at_event;
+  if (!x.completed && x.stopped_at_request != y.stopped_at_request) return x.stopped_at_request > y.stopped_at_request;
   if (x.peak_reserved != y.peak_reserved) return x.peak_reserved < y.peak_reserved;
   return a.conf.size() < b.conf.size();
 }
@@ -85,11 +85,12 @@ std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules,
     if (!parsed) continue;
     runs.push_back(SweepRun{.conf = std::string(conf), .settings = parsed->settings, .outcome = {}});
   }
-  const std::vector<size_t> alike = first_alike(runs, options.cap_bytes.has_value());
+  const std::vector<size_t> alike = first_alike(runs, options.cap_bytes && options.cap_kind == CapKind::limit);
   const auto question = [&](size_t run) {
     return WhatIf{.rules = rules,
                   .settings = runs[run].settings,
                   .cap_bytes = options.cap_bytes,
+                  .cap_kind = options.cap_kind,
                   .curve_points = options.curve_points};
   };
   const auto share_results = [&] {

@@ -14,6 +14,7 @@ namespace oomscope {
 
 struct SweepOptions {
   std::optional<int64_t> cap_bytes;
+  CapKind cap_kind = CapKind::limit;
   int threads = 1;
   std::function<void(size_t done, size_t total)> progress = {};  // called from worker threads, one at a time
   size_t curve_points = 0;                                       // of each run's reserved_curve

@@ -343,10 +343,9 @@ class Verifier {
                                  .keeps_final_blocks = keeps_final_blocks_,
                                  .corrected = corrected},
                                 corrected == nullptr ? std::exchange(pairs_, std::nullopt) : std::nullopt);
-    v.config = ReplayConfig{
-        .rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes, .driver_refuses = false};
+    v.config = ReplayConfig{.rules = rules, .settings = settings, .limit_bytes = options_.limit_bytes};
+    v.config.limit_is_told = options_.limit_bytes.has_value();
     v.caveats = caveats;
-    constexpr int64_t kEvenIfShort = 4000;  // so that hostile short recordings do not get millions of attempts
     budget_ -= static_cast<int64_t>(v.timeline.trace().size_events()) + kEvenIfShort;
     attempt.pressure = PressureScan(v.timeline, settings, rules).run();
     v.refused_requests = attempt.pressure.ooms;
@@ -365,7 +364,7 @@ class Verifier {
     v.config.limit_bytes = limit;
     v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
     v.replay->run(kNoEvent, true);
-    budget_ -= v.replay->position();
+    budget_ -= v.replay->position() + kEvenIfShort;
   }
 
   // A difference: perhaps completions in front of a release were read the wrong way, most likely the last of them.
@@ -492,6 +491,7 @@ class Verifier {
     v.replay->run();
     v.limit = limit_range(attempt);
     add_caveats(v);
+    if (v.config.limit_bytes) drop_caveat("settings-gc-without-limit", v.caveats);
     if (attempt.pools_guessed) {
       v.caveats.push_back(Caveat{.code = "pools-inferred", .values = {}, .source = CaveatSource::model});
     }
@@ -550,6 +550,8 @@ class Verifier {
     }
   }
 
+  static constexpr int64_t kEvenIfShort = 4000;  // so that hostile short recordings do not get millions of attempts
+
   const Snapshot& snapshot_;
   int32_t device_;
   const VerifyOptions& options_;
@@ -575,7 +577,10 @@ std::vector<std::string_view> equally_exact_rules(const Verification& verificati
     config.rules = rules;
     ExactReplay replay(timeline, config);
     replay.run(kNoEvent, true);
-    if (replay.differences() == 0) names.push_back(rules.name);
+    const bool ends_alike =
+        !verification.final_state_checked ||
+        !compare_final_state(*verification.timeline.snapshot, verification.timeline.device, replay.allocator());
+    if (replay.differences() == 0 && ends_alike) names.push_back(rules.name);
   }
   return names;
 }

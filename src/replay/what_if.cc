@@ -169,10 +169,12 @@ class Run {
   Run(const RequestStream& requests, const WhatIf& question)
       : requests_(requests),
         question_(question),
-        device_(question.policy, kBoundlessCard, requests.address_hints),
+        device_(question.policy, question.card_bytes.value_or(kBoundlessCard), requests.address_hints,
+                room_on_card(question)),
         allocator_(question.rules, question.settings, device_),
         blocks_(requests.size.size(), nullptr) {
-    if (question.cap_from_event == 0) allocator_.set_memory_limit(question.cap_bytes);
+    const bool is_limit = question.cap_kind == CapKind::limit;
+    if (is_limit && question.cap_from_event == 0) allocator_.set_memory_limit(question.cap_bytes);
     outcome_.failure_served.resize(requests.failures.size(), false);
   }
 
@@ -191,6 +193,11 @@ class Run {
   }
 
  private:
+  static int64_t room_on_card(const WhatIf& question) {
+    const bool is_card = question.cap_kind == CapKind::card && question.cap_bytes;
+    return is_card ? *question.cap_bytes : kBoundlessCard;
+  }
+
   // Requests [begin, end), or up to the one that was refused.
   void serve(size_t begin, size_t end) {
     for (size_t i = begin; i < end && outcome_.completed; ++i) {
@@ -209,7 +216,7 @@ class Run {
           allocator_.private_pool(requests_.pools[id]).use_count = 0;
           allocator_.empty_pool(requests_.pools[id]);
           break;
-        case RequestKind::failed: failed(id); break;
+        case RequestKind::failed: failed(i, id); break;
       }
       most_reserved_ = std::max(most_reserved_, allocator_.reserved_bytes());
     }
@@ -255,24 +262,25 @@ class Run {
       outcome_.library_tries += 1;
       return;
     }
-    stop(requests_.begin[id], requests_.size[id]);
+    stop(index, requests_.begin[id], requests_.size[id]);
   }
 
-  void failed(uint32_t id) {
+  void failed(size_t index, uint32_t id) {
     const RequestStream::Failure& failure = requests_.failures[id];
     reach(failure.event);
     Block* block = ask(failure.size, failure.place);
     outcome_.failure_served[id] = block != nullptr;
     if (block == nullptr) {
-      if (failure.last) stop(failure.event, failure.size);
+      if (failure.last) stop(index, failure.event, failure.size);
       return;
     }
     // What the program would have done with it is unknown, unless it died of the failure: then it holds it to the end.
     if (!failure.last) allocator_.free(block);
   }
 
-  void stop(uint32_t event, int64_t bytes) {
+  void stop(size_t request, uint32_t event, int64_t bytes) {
     outcome_.completed = false;
+    outcome_.stopped_at_request = request;
     outcome_.stopped_at_event = event;
     outcome_.refused_bytes = bytes;
     outcome_.impossible = allocator_.refusal() == Refusal::impossible;

@@ -23,7 +23,7 @@ enum class RequestKind : uint8_t {
   complete,     // id: allocation; they are done
   empty_cache,  // id: unused; the program called it here
   empty_pool,   // id: pool index; its owner released it here
-  failed,       // id: event of an oom entry; the recording ran out here
+  failed,       // id: index into failures; the recording ran out here
 };
 
 struct RequestStream {
@@ -37,14 +37,14 @@ struct RequestStream {
     PoolId pool;
   };
   struct Failure {
-    uint32_t event;
-    int64_t size;  // rounded
+    uint32_t event;  // the oom entry
+    int64_t size;    // rounded
     Place place;
     bool last;  // no request follows: the program died of it
   };
   std::vector<Place> places;  // distinct (stream, pool)
   std::vector<PoolId> pools;
-  std::vector<Failure> failures;  // id of `failed` indexes these
+  std::vector<Failure> failures;
   AddressHints address_hints;
   bool from_mid_life = false;  // the blocks of the start are allocated anew first
 };
@@ -65,18 +65,27 @@ struct RequestEdits {
 };
 [[nodiscard]] RequestStream with_edits(const RequestStream& requests, RequestEdits edits);
 
+// What a cap stands for. A limit (set_per_process_memory_fraction) is tested by the allocator, which collects garbage
+// in view of it; a full card refuses the call itself, and garbage is collected as little as without a cap.
+enum class CapKind : uint8_t { limit, card };
+
 struct WhatIf {
   RuleSet rules;
   AllocatorSettings settings;
   std::optional<int64_t> cap_bytes;
+  CapKind cap_kind = CapKind::limit;
+  std::optional<int64_t> card_bytes =
+      std::nullopt;  // cudaMemGetInfo's total, if known: for settings that name a share of it
   AddressPolicy policy = AddressPolicy::chunks;
-  uint32_t cap_from_event = 0;  // the cap holds from there on, and the peak of reserved bytes is counted from there on
-  size_t curve_points = 0;      // of Outcome::reserved_curve
+  // The cap, then a limit, holds from there on, and the peak of reserved bytes is counted from there on.
+  uint32_t cap_from_event = 0;
+  size_t curve_points = 0;  // of Outcome::reserved_curve
 };
 
 struct Outcome {
   bool completed = false;
-  uint32_t stopped_at_event = kNoEvent;  // the alloc or oom event whose request was refused
+  size_t stopped_at_request = 0;         // which of RequestStream::kind was refused, if not completed
+  uint32_t stopped_at_event = kNoEvent;  // its alloc or oom event; kNoEvent: a block of the start
   int64_t refused_bytes = 0;             // its size
   int64_t peak_requested = 0;
   int64_t peak_allocated = 0;

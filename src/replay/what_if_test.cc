@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "replay/smallest_cap.h"
 #include "support/trace_builder.h"
 
 namespace oomscope {
@@ -66,6 +67,53 @@ TEST(WhatIf, CapThatIsTooSmallStopsAtItsRequest) {
   EXPECT_EQ(outcome.stopped_at_event, 5u);
   EXPECT_EQ(outcome.refused_bytes, 30 * kMiB);
   EXPECT_EQ(outcome.num_ooms, 1);
+}
+
+// Nobody set a limit, so nothing is collected in view of one: the request itself finds the card full.
+TEST(WhatIf, FullCardIsNoReasonToCollectGarbage) {
+  const Snapshot snapshot = twenty_then_thirty().build();
+  WhatIf asked = question({.garbage_collection_threshold = 0.3}, 60 * kMiB);
+  EXPECT_EQ(replay_what_if(requests_in(snapshot), asked).peak_reserved, 30 * kMiB);
+  asked.cap_kind = CapKind::card;
+  EXPECT_EQ(replay_what_if(requests_in(snapshot), asked).peak_reserved, 50 * kMiB);
+  asked.cap_bytes = 40 * kMiB;
+  const Outcome full = replay_what_if(requests_in(snapshot), asked);
+  EXPECT_TRUE(full.completed);
+  EXPECT_EQ(full.num_alloc_retries, 1);
+}
+
+// A limit is tested with the segment's size, a card holds whole pages.
+TEST(WhatIf, PagesThatACardDoesNotHaveAreNotMapped) {
+  const Snapshot snapshot = twenty_then_thirty().build();
+  WhatIf asked = question({.expandable_segments = true}, 30 * kMiB);
+  const Outcome limited = replay_what_if(requests_in(snapshot), asked);
+  EXPECT_TRUE(limited.completed);
+  EXPECT_EQ(limited.peak_reserved, 40 * kMiB);
+  asked.cap_kind = CapKind::card;
+  EXPECT_FALSE(replay_what_if(requests_in(snapshot), asked).completed);
+}
+
+TEST(WhatIf, BlockOfTheStartThatIsRefusedHasNoEvent) {
+  SnapshotBuilder b;
+  b.segment_alloc(kB, 30 * kMiB).alloc(kB, 30 * kMiB).free(kA, 20 * kMiB);
+  b.segment(kA, {{.size = 20 * kMiB}}).segment(kB, {live_block(30 * kMiB)});
+  const Snapshot snapshot = b.build();
+  const RequestStream requests = requests_in(snapshot);
+  const Outcome at_start = replay_what_if(requests, question({}, 10 * kMiB));
+  const Outcome later = replay_what_if(requests, question({}, 40 * kMiB));
+  EXPECT_EQ(at_start.stopped_at_event, kNoEvent);
+  EXPECT_NE(later.stopped_at_event, kNoEvent);
+  EXPECT_LT(at_start.stopped_at_request, later.stopped_at_request);
+}
+
+TEST(SmallestCap, TriesEveryCapOfAShortRecording) {
+  const Snapshot snapshot = twenty_then_thirty().build();
+  const SmallestCap found =
+      *smallest_cap(requests_in(snapshot), question(), {.threads = 2, .event_budget = 60'000'000, .progress = {}});
+  EXPECT_EQ(found.smallest_cap_bytes, 30 * kMiB);
+  EXPECT_EQ(found.largest_failing_bytes, 28 * kMiB);
+  EXPECT_EQ(found.tried, 50 * kMiB / kCapGrid);
+  EXPECT_TRUE(found.monotone);
 }
 
 TEST(WhatIf, ExpandableSegmentsReuseTheFreedPages) {

@@ -92,7 +92,11 @@ Phrase confidence_phrase(const Finding& finding) {
 
 std::string effect_text(const Predicted& predicted, Language language) {
   const auto with_reserved = [&](std::string key) {
-    return say(Phrase{.key = std::move(key)}.with("reserved", format_mib(*predicted.peak_reserved)), language);
+    if (!predicted.premise.key.empty()) key += "-if";
+    return say(Phrase{.key = std::move(key)}
+                   .with("premise", predicted.premise)
+                   .with("reserved", format_mib(*predicted.peak_reserved)),
+               language);
   };
   if (predicted.completed && !*predicted.completed) return say("finding.not-enough", language);
   if (predicted.peak_reserved) return with_reserved(predicted.completed ? "finding.completes" : "finding.peak");

@@ -25,12 +25,28 @@ void add_caveats(Document& document, const Caveats& caveats, Language language) 
 
 std::string replay_word(std::string_view id, Language language) { return say("replay." + std::string(id), language); }
 
-std::string range_text(const OutcomeRange& outcome, Language language) {
-  if (outcome.peak_reserved_low == outcome.peak_reserved_high) return format_mib(outcome.main.peak_reserved);
+std::string range_text(int64_t bytes, int64_t low, int64_t high, Language language) {
+  if (low == high) return format_mib(bytes);
   return say(Phrase{.key = "replay.range"}
-                 .with("bytes", format_mib(outcome.main.peak_reserved))
-                 .with("low", format_mib(outcome.peak_reserved_low))
-                 .with("high", format_mib(outcome.peak_reserved_high)),
+                 .with("bytes", format_mib(bytes))
+                 .with("low", format_mib(low))
+                 .with("high", format_mib(high)),
+             language);
+}
+
+std::string peak_text(const OutcomeRange& outcome, Language language) {
+  return range_text(outcome.main.peak_reserved, outcome.peak_reserved_low, outcome.peak_reserved_high, language);
+}
+
+std::string failure_text(const Outcome& outcome, Language language) {
+  const std::string bytes = format_bytes(outcome.refused_bytes);
+  if (outcome.impossible) {
+    return say(Phrase{.key = "replay.asserts"}.with("event", format_count(outcome.stopped_at_event)), language);
+  }
+  if (outcome.stopped_at_event == kNoEvent) {
+    return say(Phrase{.key = "replay.fails-at-start"}.with("bytes", bytes), language);
+  }
+  return say(Phrase{.key = "replay.fails"}.with("event", format_count(outcome.stopped_at_event)).with("bytes", bytes),
              language);
 }
 
@@ -55,10 +71,7 @@ std::string outcome_text(const ReplayResult& result, bool job_ran_out, Language 
   const Outcome& outcome = result.outcome.main;
   const bool unlimited = !result.cap_bytes && job_ran_out;
   std::string text = outcome.completed ? replay_word(unlimited ? "completes-unlimited" : "completes", language)
-                                       : say(Phrase{.key = "replay.fails"}
-                                                 .with("event", format_count(outcome.stopped_at_event))
-                                                 .with("bytes", format_bytes(outcome.refused_bytes)),
-                                             language);
+                                       : failure_text(outcome, language);
   if (result.outcome.completed_somewhere != result.outcome.completed_everywhere)
     text += replay_word("addresses-decide", language);
   return text;
@@ -78,7 +91,7 @@ Document replay_document(const ReplayResult& result, const Verification& verific
                                 result.cap_bytes ? format_mib(*result.cap_bytes) : replay_word("none", language)},
                                {replay_word("peak-requested", language), format_mib(outcome.peak_requested)},
                                {replay_word("peak-allocated", language), format_mib(outcome.peak_allocated)},
-                               {replay_word("peak-reserved", language), range_text(result.outcome, language)},
+                               {replay_word("peak-reserved", language), peak_text(result.outcome, language)},
                                {replay_word("driver-allocations", language), format_count(outcome.num_device_alloc)},
                                {replay_word("retries", language), format_count(outcome.num_alloc_retries)},
                                {replay_word("failed-requests", language), format_count(outcome.num_ooms)}}),
@@ -127,21 +140,25 @@ Document sweep_document(const SweepResult& result, const Verification& verificat
 Document smallest_cap_document(const std::string& conf, const SmallestCap& found, const Caveats& caveats,
                                const Verification& verification, Language language) {
   Document document;
+  const bool has_failing = found.largest_failing_bytes > 0;
+  const std::string failing = has_failing ? format_mib(found.largest_failing_bytes) : replay_word("none", language);
   document.sections.push_back(
-      Section{.body = Sentence{.text = say(Phrase{.key = "replay.smallest-cap"}
+      Section{.body = Sentence{.text = say(Phrase{.key = has_failing ? "replay.smallest-cap" : "replay.every-cap"}
                                                .with("bytes", format_mib(found.smallest_cap_bytes))
-                                               .with("failing", format_mib(found.largest_failing_bytes)),
+                                               .with("failing", failing),
                                            language),
                                .style = Style::bold},
               .joined = false});
   std::vector<std::pair<std::string, std::string>> rows = {
       {replay_word("settings", language), settings_text(conf, language)},
-      {replay_word("smallest", language), format_mib(found.smallest_cap_bytes)},
+      {replay_word("smallest", language),
+       range_text(found.smallest_cap_bytes, found.low_bytes, found.high_bytes, language)},
       {replay_word("first-fit", language), format_mib(found.first_fit_bytes)},
-      {replay_word("largest-failing", language), format_mib(found.largest_failing_bytes)},
+      {replay_word("largest-failing", language), failing},
       {replay_word("replays", language), say(Phrase{.key = "replay.replays-means"}
                                                  .with("tried", format_count(found.tried))
-                                                 .with("step", format_mib(found.step_bytes)),
+                                                 .with("step", format_mib(found.step_bytes))
+                                                 .with("above", format_mib(found.step_above_bytes)),
                                              language)}};
   document.sections.push_back(Section{.body = pairs_table("", rows), .joined = true});
   if (!found.monotone) {
@@ -153,11 +170,14 @@ Document smallest_cap_document(const std::string& conf, const SmallestCap& found
   document.payload = {{"schema", "oomscope.smallest-cap/1"},
                       {"conf", conf},
                       {"smallest_cap_bytes", found.smallest_cap_bytes},
+                      {"smallest_cap_low_bytes", found.low_bytes},
+                      {"smallest_cap_high_bytes", found.high_bytes},
                       {"first_fit_bytes", found.first_fit_bytes},
-                      {"largest_failing_bytes", found.largest_failing_bytes},
+                      {"largest_failing_bytes", has_failing ? Json(found.largest_failing_bytes) : Json(nullptr)},
                       {"monotone", found.monotone},
                       {"tried", found.tried},
                       {"step_bytes", found.step_bytes},
+                      {"step_above_bytes", found.step_above_bytes},
                       {"depends_on_driver_addresses", found.address_ties > 0}};
   add_caveats(document, caveats, language);
   return document;

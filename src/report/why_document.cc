@@ -129,8 +129,9 @@ std::vector<std::string> setting_lines(const Diagnosis& diagnosis, const Changes
     } else if (lines.size() + 2 <= most) {
       lines.push_back(paste);
       lines.push_back("  " + result);
-    } else if (lines.empty()) {
-      lines.push_back(paste);
+    } else if (lines.empty()) {  // where there is room for one line, the bytes alone
+      const std::string brief = paste + "  " + reserved_text(run->outcome);
+      lines.push_back(display_width(brief) <= kRoom ? brief : paste);
     } else {
       continue;
     }
@@ -178,7 +179,9 @@ Section next_section(const Diagnosis& diagnosis, const std::string& path, Langua
     const Phrase record = Phrase(next).with("command", Phrase{.key = "why.record-history"});
     return joined(Section{.body = Sentence{.text = say(record, language), .indent_columns = 2}});
   }
-  const std::string file = file_word(path);
+  std::string file = file_word(path);
+  const Timeline& timeline = diagnosis.verification->timeline;
+  if (devices_of(*timeline.snapshot).size() > 1) file += fmt::format(" --device {}", timeline.device);
   const std::string command = diagnosis.instant.failed ? fmt::format("oomscope show {} --at oom", file)
                                                        : fmt::format("oomscope replay {} --smallest-cap", file);
   return joined(Section{.body = Lines{.title = "", .lines = {say(Phrase(next).with("command", command), language)}}});
@@ -600,6 +603,9 @@ Json run_json(const std::string& conf, std::optional<int64_t> cap_bytes, const O
   return {{"conf", conf},
           {"cap_bytes", cap_bytes ? Json(*cap_bytes) : Json(nullptr)},
           {"completed", outcome.completed},
+          {"stopped_at_event", outcome.stopped_at_event == kNoEvent ? Json(nullptr) : Json(outcome.stopped_at_event)},
+          {"refused_bytes", outcome.completed ? Json(nullptr) : Json(outcome.refused_bytes)},
+          {"asserts", outcome.impossible},
           {"peak_requested", outcome.peak_requested},
           {"peak_allocated", outcome.peak_allocated},
           {"peak_reserved", outcome.peak_reserved},

@@ -38,6 +38,7 @@ struct Predicted {
   std::optional<int64_t> peak_reserved_low;
   std::optional<int64_t> peak_reserved_high;
   std::optional<int64_t> saved_bytes;  // at the instant, by arithmetic
+  Phrase premise = {};                 // "their memory is given back first": more than the remedy names; or empty
   Phrase source;                       // "replay of 71,803 events", "arithmetic on the message's figures"
 };
 

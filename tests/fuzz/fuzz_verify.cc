@@ -5,6 +5,7 @@
 #include <span>
 
 #include "evidence/snapshot_reader.h"
+#include "replay/smallest_cap.h"
 #include "replay/verify.h"
 #include "replay/what_if.h"
 
@@ -19,11 +20,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::unique_ptr<Verification> verification = verify(*snapshot, device);
     if (!verification->replay->allocator().check_invariants().empty()) __builtin_trap();
     const RequestStream requests = requests_of(*verification);
-    const WhatIf question{.rules = verification->config.rules,
-                          .settings = verification->config.settings,
-                          .cap_bytes = {},
-                          .policy = AddressPolicy::chunks};
-    (void)replay_what_if(requests, question);
+    WhatIf question{.rules = verification->config.rules, .settings = verification->config.settings, .cap_bytes = {}};
+    const Outcome unlimited = replay_what_if(requests, question);
+    question.cap_bytes = unlimited.peak_reserved / 2;
+    for (const CapKind kind : {CapKind::limit, CapKind::card}) {
+      question.cap_kind = kind;
+      (void)replay_range(requests, question);
+    }
+    constexpr size_t kFewRequests = 1000;
+    if (requests.kind.size() > kFewRequests) continue;
+    question.cap_kind = CapKind::limit;
+    (void)smallest_cap(requests, question, {.threads = 1, .event_budget = 10'000, .progress = {}});
   }
   return 0;
 }

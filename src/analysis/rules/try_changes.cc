@@ -55,12 +55,18 @@ class Tester {
   struct Answer {
     Ending result = Ending::fails;
     OutcomeRange outcome;
-    Phrase what;
+    const Trial* trial = nullptr;  // lives while one change is tried
   };
 
   // Of a recording that completed, where its replay has found one.
   [[nodiscard]] std::optional<int64_t> recorded_cap() const {
     return facts_.diagnosis->verification->config.limit_bytes;
+  }
+
+  // A cap that came late is one that the allocator tests.
+  [[nodiscard]] CapKind cap_kind() const {
+    const bool is_card = facts_.failed() && !facts_.diagnosis->capacity.is_limit && limit_from_ == 0;
+    return is_card ? CapKind::card : CapKind::limit;
   }
 
   // Empty: the transform does not apply.
@@ -77,26 +83,29 @@ class Tester {
     const auto replayed = [&](std::optional<int64_t> cap) {
       budget_ -= static_cast<int64_t>(changed.kind.size());
       question.cap_bytes = cap;
+      question.cap_kind = cap_kind();
       question.cap_from_event = cap ? limit_from_ : 0;
       return replay_range(changed, question);
     };
-    if (!facts_.failed()) return {.result = Ending::completes, .outcome = replayed(recorded_cap()), .what = trial.what};
+    if (!facts_.failed()) return {.result = Ending::completes, .outcome = replayed(recorded_cap()), .trial = &trial};
     const Capacity& capacity = facts_.diagnosis->capacity;
     const OutcomeRange low = replayed(capacity.low_bytes);
-    if (low.main.completed) return {.result = Ending::completes, .outcome = low, .what = trial.what};
-    if (low.main.stopped_at_event < first_effect(trial, changed))
-      return {.result = Ending::too_early, .outcome = low, .what = {}};
+    if (low.main.completed) return {.result = Ending::completes, .outcome = low, .trial = &trial};
+    const uint32_t stopped_at = low.main.stopped_at_event == kNoEvent ? 0 : low.main.stopped_at_event;
+    if (stopped_at < first_effect(trial, changed))
+      return {.result = Ending::too_early, .outcome = low, .trial = &trial};
     if (capacity.high_bytes > capacity.low_bytes) {
       const OutcomeRange high = replayed(capacity.high_bytes);
-      if (high.main.completed) return {.result = Ending::open, .outcome = high, .what = trial.what};
+      if (high.main.completed) return {.result = Ending::open, .outcome = high, .trial = &trial};
     }
-    return {.result = Ending::fails, .outcome = low, .what = trial.what};
+    return {.result = Ending::fails, .outcome = low, .trial = &trial};
   }
 
   void write(const Answer& answer, Change& change) const {
     if (!change.predicted) change.predicted = Predicted{};
     Predicted& predicted = *change.predicted;
     if (facts_.failed() && answer.result != Ending::open) predicted.completed = answer.result == Ending::completes;
+    predicted.premise = answer.trial->premise;
     predicted.peak_reserved = answer.outcome.main.peak_reserved;
     predicted.peak_reserved_low = answer.outcome.peak_reserved_low;
     predicted.peak_reserved_high = answer.outcome.peak_reserved_high;
@@ -104,7 +113,7 @@ class Tester {
                       : answer.result == Ending::open ? "replay-in-range"
                                                       : "replay";
     predicted.source = Phrase{.key = "cause.predicted." + std::string(key)}
-                           .with("what", {answer.what})
+                           .with("what", {answer.trial->what})
                            .with("low", format_mib(facts_.diagnosis->capacity.low_bytes))
                            .with("high", format_mib(facts_.diagnosis->capacity.high_bytes));
   }
