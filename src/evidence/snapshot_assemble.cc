@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "types/limits.h"
+
 namespace oomscope {
 namespace {
-
-constexpr int32_t kMaxDevice = 1023;
 
 Slot value_of(std::span<const Slot> pairs, Word word) {
   Slot found;
@@ -113,17 +113,17 @@ void note_count(Snapshot& snapshot, std::string code, int64_t count) {
 struct SegmentFaults {
   int64_t sums = 0;       // blocks do not sum to the segment
   int64_t addresses = 0;  // a block does not start where the one before it ends
-  int64_t values = 0;     // negative sizes, impossible devices: set to 0
+  int64_t values = 0;     // impossible sizes or devices: set to 0
 };
 
-SegmentFaults check_segment(Snapshot& snapshot, SnapshotSegment& segment) {
+SegmentFaults check_segment(Snapshot& snapshot, SnapshotSegment& segment, SizeBudget& budget) {
   SegmentFaults faults;
-  auto clamp = [&faults](int64_t& size) {
-    if (size >= 0) return;
+  auto clamp = [&faults, &budget](int64_t& size) {
+    if (budget.takes(size)) return;
     size = 0;
     faults.values = 1;
   };
-  if (segment.device < 0 || segment.device > kMaxDevice) {
+  if (segment.device < 0 || segment.device >= kMaxDevices) {
     segment.device = 0;
     faults.values = 1;
   }
@@ -147,8 +147,9 @@ SegmentFaults check_segment(Snapshot& snapshot, SnapshotSegment& segment) {
 
 void check_segments(Snapshot& snapshot) {
   SegmentFaults total;
+  SizeBudget budget;
   for (SnapshotSegment& segment : snapshot.segments) {
-    SegmentFaults faults = check_segment(snapshot, segment);
+    SegmentFaults faults = check_segment(snapshot, segment, budget);
     total.sums += faults.sums;
     total.addresses += faults.addresses;
     total.values += faults.values;

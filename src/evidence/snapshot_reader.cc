@@ -12,6 +12,7 @@
 #include "evidence/snapshot_rows.h"
 #include "evidence/snapshot_words.h"
 #include "pickle/byte_window.h"
+#include "types/limits.h"
 
 namespace oomscope {
 namespace {
@@ -64,14 +65,17 @@ bool is_empty(const Snapshot& snapshot) {
          std::ranges::all_of(snapshot.traces, [](const Trace& trace) { return trace.size_events() == 0; });
 }
 
-// PyTorch refuses 2^60 bytes and more, and nothing is smaller than nothing: such sizes are damage, and arithmetic
-// further up relies on their absence.
 void drop_impossible_events(Snapshot& snapshot) {
-  constexpr int64_t kImpossible = int64_t{1} << 60;
+  SizeBudget budget;
+  // What failed took nothing, so it may be absurd, up to where PyTorch itself refuses ("more than 1EB").
+  SizeBudget failed;
   size_t dropped = 0;
   for (Trace& trace : snapshot.traces) {
     for (size_t i = 0; i < trace.size_events(); ++i) {
-      if (trace.size[i] >= 0 && trace.size[i] < kImpossible) continue;
+      const bool is_possible = trace.action[i] == Action::oom ? trace.addr[i] <= uint64_t{kMaxSizeBytes} &&
+                                                                    failed.takes(trace.size[i], kMaxTotalBytes)
+                                                              : budget.takes(trace.size[i]);
+      if (is_possible) continue;
       trace.size[i] = 0;
       trace.action[i] = Action::unknown;
       ++dropped;

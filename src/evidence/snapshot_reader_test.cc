@@ -324,6 +324,49 @@ TEST(SnapshotReader, CountsWhatItCannotRead) {
   EXPECT_EQ(snapshot.traces[0].size_events(), 1U);
 }
 
+int64_t total_bytes(const Snapshot& snapshot) {
+  int64_t total = 0;
+  for (const SnapshotSegment& segment : snapshot.segments) total += segment.total_size;
+  for (const SnapshotBlock& block : snapshot.blocks) total += block.size;
+  for (const Trace& trace : snapshot.traces) {
+    for (int64_t size : trace.size) total += size;
+  }
+  return total;
+}
+
+TEST(SnapshotReader, SizesBeyondAnyMachineCountAsNone) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  Snapshot snapshot = must_read(pickle(
+      Dict{{"segments", List{segment(512, List{block(512, kHuge, "inactive"), block(512, 4096, "inactive")}, kHuge)}},
+           {"device_traces", List{List{event("alloc", 1, kHuge, List{}), event("alloc", 1, 4096, List{})}}}}));
+  EXPECT_TRUE(has_caveat(snapshot, "segment-values-wrong"));
+  EXPECT_TRUE(has_caveat(snapshot, "impossible-sizes"));
+  EXPECT_EQ(total_bytes(snapshot), 2 * 4096);
+}
+
+// Each is possible, all together are not, and nothing that is added up later may overflow.
+TEST(SnapshotReader, ASumBeyondAnyMachineIsCutShort) {
+  List events;
+  List segments;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    events.push_back(event(i % 2 == 0 ? "alloc" : "free_requested", i << 50, int64_t{1} << 50, List{}));
+    segments.push_back(segment(i << 50, List{block(i << 50, int64_t{1} << 50, "inactive")}, int64_t{1} << 50));
+  }
+  Snapshot snapshot = must_read(pickle(Dict{{"segments", segments}, {"device_traces", List{events, events}}}));
+  EXPECT_LE(total_bytes(snapshot), 2 * (int64_t{1} << 60));
+  EXPECT_TRUE(has_caveat(snapshot, "segment-values-wrong"));
+  EXPECT_TRUE(has_caveat(snapshot, "impossible-sizes"));
+}
+
+TEST(SnapshotReader, ARequestThatFailedMayBeAbsurd) {
+  Snapshot snapshot = must_read(pickle(
+      Dict{{"segments", List{}},
+           {"device_traces", List{List{event("oom", 1 << 30, int64_t{1} << 56, List{}),
+                                       event("oom", uint64_t{1} << 63, 512, List{}), event("alloc", 1, 2, List{})}}}}));
+  EXPECT_EQ(snapshot.traces[0].size, (HugeVector<int64_t>{int64_t{1} << 56, 0, 2}));
+  EXPECT_EQ(snapshot.traces[0].action[1], Action::unknown);
+}
+
 TEST(SnapshotReader, RefusesToExecute) {
   std::string bytes = "\x80\x04}(\x8c\x08segmentscos\nsystem\n\x85R";
   Result<Snapshot> snapshot = read(bytes);
