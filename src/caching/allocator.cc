@@ -1,7 +1,6 @@
 #include "caching/allocator.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace oomscope {
 
