@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "base/bytes_text.h"
@@ -117,6 +118,18 @@ TEST(Arguments, ExplainTakesOneIdOrNone) {
   EXPECT_EQ(parse({"why", "--explain", "graph-kept"})->options.why.explain_id, "graph-kept");
   EXPECT_EQ(parse({"why", "--explain"}, /*piped=*/true)->options.why.explain_id, "");
   EXPECT_NE(message_of({"why", "--explain", "a", "b"}).find("takes one ID"), std::string::npos);
+}
+
+TEST(Arguments, AWrongValueNamesARightOne) {
+  for (const auto& [option, value, hint] : std::vector<std::array<std::string, 3>>{{"--at", "xx", "--at peak"},
+                                                                                   {"--by", "zz", "--by stack"},
+                                                                                   {"--lang", "xx", "--lang en"},
+                                                                                   {"--top", "abc", "--top 15"}}) {
+    const Result<Invocation> invocation = parse({"show", "a.pickle", option, value});
+    ASSERT_FALSE(invocation) << option;
+    EXPECT_EQ(invocation.error().hint, hint);
+  }
+  EXPECT_EQ(parse({"show", "a.pickle", "--at", "xx"}).error().what, "error.none-of-or-event");
 }
 
 TEST(Arguments, ShowTakesAMomentOrAnEvent) {

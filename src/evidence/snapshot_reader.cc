@@ -102,8 +102,8 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
     return error;
   }
   SnapshotMachine::Top top = machine.take_top();
-  Result<Snapshot> snapshot = assemble_snapshot(tables, top);
   const std::optional<Damage>& damage = machine.damage();
+  Result<Snapshot> snapshot = assemble_snapshot(tables, top, damage.has_value());
   bool is_lost = damage.has_value() && (!snapshot.has_value() || is_empty(*snapshot));
   if (!snapshot.has_value() || is_lost) {
     Error error = is_lost ? Error{} : std::move(snapshot.error());
@@ -141,7 +141,11 @@ Result<Snapshot> read_snapshot_source(std::unique_ptr<ByteSource> source, const 
     if (error.code == "packed-data-damaged") error.where = name;
     return error;
   }
-  return decode(**pickle, name, options);
+  Result<Snapshot> snapshot = decode(**pickle, name, options);
+  if (snapshot.has_value() && (*pickle)->has_another()) {
+    snapshot->caveats.push_back(Caveat{"page-holds-more", {}, CaveatSource::recording});
+  }
+  return snapshot;
 }
 
 Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options) {

@@ -205,6 +205,17 @@ TEST(SnapshotReader, EveryCutGivesWhatCameBefore) {
   EXPECT_EQ(segments_before, 2U);
 }
 
+TEST(SnapshotReader, ACutAmongTheSegmentsKeepsTheWholeOnes) {
+  const Pickled last = segment(512, List{block(512, 1, "active_allocated"), block(513, 1, "HERE")}, 2);
+  const std::string bytes =
+      pickle(Dict{{"segments", List{some_segment(), some_segment(), last}}, {"device_traces", List{}}});
+  Snapshot snapshot = must_read(bytes.substr(0, bytes.find("HERE")));
+  EXPECT_EQ(snapshot.segments.size(), 2U);
+  EXPECT_EQ(snapshot.blocks.size(), 4U);
+  EXPECT_TRUE(has_caveat(snapshot, "segments-cut-off"));
+  EXPECT_FALSE(has_caveat(snapshot, "no-history"));
+}
+
 TEST(SnapshotReader, ReadsSegmentsAndBlocks) {
   Snapshot snapshot = must_read(whole_snapshot(10));
   ASSERT_EQ(snapshot.segments.size(), 2U);
@@ -260,7 +271,6 @@ TEST(SnapshotReader, AListOfTorch113HasHistoryInsteadOfAddresses) {
                        {"segment_type", "small"},
                        {"blocks", List{Dict{{"size", 512}, {"state", "active_allocated"}, {"history", history}},
                                        Dict{{"size", 2096640}, {"state", "inactive"}}}}}}));
-  EXPECT_TRUE(snapshot.features.bare_list);
   EXPECT_TRUE(snapshot.features.block_history);
   ASSERT_EQ(snapshot.blocks.size(), 2U);
   EXPECT_EQ(snapshot.blocks[1].address, 0x7f0000000200U);
