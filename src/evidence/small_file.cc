@@ -28,6 +28,7 @@ Result<std::string> read_all(const std::string& path) {
 Result<std::string> read_small_file(const std::string& path, const std::string& hint) {
   Result<std::string> text = read_all(path);
   if (!text) text.error().hint = hint;
+  if (!text && text.error().code == "file-is-a-directory") text.error().what = "system.is-folder";  // no snapshot meant
   return text;
 }
 
