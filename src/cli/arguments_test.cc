@@ -145,8 +145,9 @@ TEST(Arguments, SlipsNameTheNextStep) {
   EXPECT_EQ(message_of({"replay", "a.pickle", "--swep"}),
             "oomscope: replay: no option is called --swep\n"
             "  did you mean --sweep? All options: oomscope replay --help\n");
-  EXPECT_EQ(message_of({"show", "a.pickle", "--at", "peek"}),
-            "oomscope: --at: \"peek\" is none of peak, end, oom\n  did you mean --at peak?\n");
+  EXPECT_EQ(
+      message_of({"show", "a.pickle", "--at", "peek"}),
+      "oomscope: --at: \"peek\" is none of peak, end, oom, nor the number of an event\n  did you mean --at peak?\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "b.pickle"}),
             "oomscope: replay: takes SNAPSHOT; \"b.pickle\" is one too many\n  oomscope replay --help\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "--cap", "20XB"}),
