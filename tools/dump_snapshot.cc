@@ -85,9 +85,7 @@ void print_rest(const Snapshot& snapshot) {
     std::printf("\n");
   }
   const SnapshotFeatures& f = snapshot.features;
-  std::printf("features %d%d%d%d%d%d%d%d%d%d%d\n", f.bare_list, f.block_history, f.block_addresses, f.segment_pool_id,
-              f.event_times, f.allocator_settings, f.external_annotations, f.compile_context, f.user_metadata,
-              f.event_pool_id, f.host_segments);
+  std::printf("features %d%d%d%d\n", f.block_history, f.block_addresses, f.event_pool_id, f.host_segments);
   for (const Caveat& caveat : snapshot.caveats) std::printf("caveat %s\n", caveat.code.c_str());
   std::printf("complete %d\n", snapshot.complete ? 1 : 0);
 }

@@ -342,6 +342,10 @@ class Diagnostician {
 
   void fill_peak_sentence() {
     const Instant& instant = out_.instant;
+    if (!snapshot_.complete && trace().size_events() == 0) {
+      out_.sentence = why_phrase("cut-before-events");
+      return;
+    }
     if (!snapshot_.complete) {
       out_.sentence = why_phrase("cut-file").with("events", format_count(static_cast<int64_t>(trace().size_events())));
       return;

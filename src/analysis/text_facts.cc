@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/bytes_text.h"
+#include "base/text.h"
 #include "types/context_size.h"
 
 namespace oomscope {
@@ -16,8 +17,6 @@ constexpr int64_t kNotableUnusedPercent = 5;
 constexpr int64_t kNotableForeignPercent = 20;
 constexpr int64_t kNotableFreePercent = 5;
 constexpr int64_t kLargestCardBytes = 288 * kGiB;  // of any card sold so far
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 struct KindDecision {
   Kind kind = Kind::gpu_oom;

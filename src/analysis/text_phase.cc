@@ -5,11 +5,10 @@
 #include <charconv>
 
 #include "analysis/text_facts.h"
+#include "base/text.h"
 
 namespace oomscope {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 template <size_t N>
 bool contains_any(std::string_view text, const std::array<std::string_view, N>& parts) {

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace oomscope {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;

@@ -1,7 +1,6 @@
 #include "caching/allocator.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace oomscope {
 
@@ -179,7 +178,7 @@ bool CachingAllocator::accepts(int64_t size, int64_t block_size) const {
   const int64_t max_split = settings_.max_split_size_bytes;
   if (size < max_split) return block_size < max_split;
   const int64_t rounding = rules_.non_split_rounding_option ? settings_.max_non_split_rounding_bytes : 20 * kSmallSize;
-  return block_size < size + rounding;
+  return block_size - size < rounding;
 }
 
 Block* CachingAllocator::peek(int64_t requested, StreamId stream, PoolId pool) {

@@ -1,6 +1,5 @@
 // Reclaiming: garbage collection, release_available, and release of everything (empty_cache, last resort of an OOM).
 #include <algorithm>
-#include <cmath>
 
 #include "caching/allocator.h"
 

@@ -46,7 +46,9 @@ inline constexpr int64_t kHugeRequest = int64_t{1} << 60;  // refused before any
 [[nodiscard]] inline int64_t round_size(int64_t request, const AllocatorSettings& settings, const RuleSet& rules) {
   if (request < kMinBlockSize) return kMinBlockSize;
   const int64_t divisions = settings.roundup_power2_divisions[static_cast<size_t>(roundup_index(request))];
-  if (divisions > 0 && request > kMinBlockSize * divisions) {
+  // PyTorch's product wraps around in the same way: with 2^55 divisions and more, all is rounded to a power of two.
+  const uint64_t smallest = uint64_t{kMinBlockSize} * static_cast<uint64_t>(divisions);
+  if (divisions > 0 && static_cast<uint64_t>(request) > smallest) {
     if (divisions > 1) return round_to_power2_division(request, divisions);
     if (!rules.one_division_rounds) return request;
   }

@@ -47,6 +47,11 @@ TEST(RoundSize, DivisionsThatAreNoPowerOfTwoCountAsTheOneBelow) {
   EXPECT_EQ(rounded(5000000, with_divisions(6)), 5242880);
 }
 
+TEST(RoundSize, DivisionsWhoseProductWrapsAroundRoundToAPowerOfTwo) {
+  EXPECT_EQ(rounded(5000000, with_divisions(int64_t{1} << 62)), 8 * kMiB);
+  EXPECT_EQ(rounded(5000000, with_divisions(int64_t{1} << 50)), 5000192);
+}
+
 TEST(RoundSize, OneDivisionRoundsTo512SinceTorch24) {
   EXPECT_EQ(round_size(1000, with_divisions(1), *find_rule_set("torch-2.4")), 1024);
 }

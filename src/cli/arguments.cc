@@ -352,10 +352,11 @@ Result<Done> read_gpu(const std::string& text, std::optional<GpuMemory>& gpu) {
 
 Result<Done> read_number(const std::string& option, const std::string& text, int64_t& number) {
   if (text.empty()) return Done{};
+  const std::string usual = option + " " + std::to_string(number);
   const char* end = text.data() + text.size();
   const std::from_chars_result read = std::from_chars(text.data(), end, number);
   if (read.ec == std::errc{} && read.ptr == end && number >= 0) return Done{};
-  return usage_error("error.no-number", option, "", {{"text", printable(text)}});
+  return usage_error("error.no-number", option, usual, {{"text", printable(text)}});
 }
 
 Result<size_t> read_choice(const std::string& option, const std::string& text,
@@ -365,7 +366,7 @@ Result<size_t> read_choice(const std::string& option, const std::string& text,
   std::string list;
   for (std::string_view choice : choices) list += (list.empty() ? "" : ", ") + std::string(choice);
   const std::string_view near = did_you_mean(text, choices);
-  return usage_error("error.none-of", option, near.empty() ? "" : "error.near",
+  return usage_error("error.none-of", option, near.empty() ? option + " " + std::string(choices.front()) : "error.near",
                      {{"text", printable(text)}, {"list", list}, {"near", option + " " + std::string(near)}});
 }
 

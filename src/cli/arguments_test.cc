@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "base/bytes_text.h"
@@ -119,6 +120,18 @@ TEST(Arguments, ExplainTakesOneIdOrNone) {
   EXPECT_NE(message_of({"why", "--explain", "a", "b"}).find("takes one ID"), std::string::npos);
 }
 
+TEST(Arguments, AWrongValueNamesARightOne) {
+  for (const auto& [option, value, hint] : std::vector<std::array<std::string, 3>>{{"--at", "xx", "--at peak"},
+                                                                                   {"--by", "zz", "--by stack"},
+                                                                                   {"--lang", "xx", "--lang en"},
+                                                                                   {"--top", "abc", "--top 15"}}) {
+    const Result<Invocation> invocation = parse({"show", "a.pickle", option, value});
+    ASSERT_FALSE(invocation) << option;
+    EXPECT_EQ(invocation.error().hint, hint);
+  }
+  EXPECT_EQ(parse({"show", "a.pickle", "--at", "xx"}).error().what, "error.none-of-or-event");
+}
+
 TEST(Arguments, ShowTakesAMomentOrAnEvent) {
   EXPECT_EQ(parse({"show", "a.pickle"})->options.show.at, Moment::peak);
   EXPECT_EQ(parse({"show", "a.pickle", "--at", "oom"})->options.show.at, Moment::oom);
@@ -132,8 +145,9 @@ TEST(Arguments, SlipsNameTheNextStep) {
   EXPECT_EQ(message_of({"replay", "a.pickle", "--swep"}),
             "oomscope: replay: no option is called --swep\n"
             "  did you mean --sweep? All options: oomscope replay --help\n");
-  EXPECT_EQ(message_of({"show", "a.pickle", "--at", "peek"}),
-            "oomscope: --at: \"peek\" is none of peak, end, oom\n  did you mean --at peak?\n");
+  EXPECT_EQ(
+      message_of({"show", "a.pickle", "--at", "peek"}),
+      "oomscope: --at: \"peek\" is none of peak, end, oom, nor the number of an event\n  did you mean --at peak?\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "b.pickle"}),
             "oomscope: replay: takes SNAPSHOT; \"b.pickle\" is one too many\n  oomscope replay --help\n");
   EXPECT_EQ(message_of({"replay", "a.pickle", "--cap", "20XB"}),

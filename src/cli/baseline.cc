@@ -1,12 +1,10 @@
 // oomscope baseline save|list|compare: is this run worse than the last.
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 
@@ -16,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/write_file.h"
 #include "evidence/peaks_file.h"
+#include "evidence/small_file.h"
 #include "report/baseline_document.h"
 
 namespace oomscope {
@@ -136,7 +135,7 @@ void print(Document document, Output& output) {
 }
 
 Result<int> save(const BaselineArguments& arguments, const std::string& project, Output& output) {
-  OOM_TRY(std::string text, read_small_file(arguments.path));
+  OOM_TRY(std::string text, read_small_file(arguments.path, "error.peaks.hint"));
   OOM_TRY(const Peaks peaks, read_peaks(text, arguments.path));
   OOM_TRY(const std::string path, store_path(arguments));
   OOM_TRY(BaselineStore store, BaselineStore::open(path, true));
@@ -171,7 +170,7 @@ Result<int> list(const BaselineArguments& arguments, const std::string& project,
 }
 
 Result<int> compare(const BaselineArguments& arguments, const std::string& project, Output& output) {
-  OOM_TRY(const std::string text, read_small_file(arguments.path));
+  OOM_TRY(const std::string text, read_small_file(arguments.path, "error.peaks.hint"));
   OOM_TRY(const Peaks now, read_peaks(text, arguments.path));
   OOM_TRY(const std::string path, store_path(arguments));
   OOM_TRY(BaselineStore store, BaselineStore::open(path, false));
@@ -222,8 +221,7 @@ Command baseline_command() {
                   {"--junit", "FILE", "also write the comparison as JUnit XML", &RawOptions::junit},
                   {"--store", "FILE", "where baselines are; else OOMSCOPE_STORE, or the user's data folder",
                    &RawOptions::store},
-                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
-                   &RawOptions::language}},
+                  language_option()},
       .finish = finish,
       .run = run};
 }

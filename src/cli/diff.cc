@@ -16,7 +16,7 @@ Result<Done> read_moment(const std::string& text, DiffMoment& at) {
   constexpr std::array<Moment, 3> kMoments = {Moment::peak, Moment::end, Moment::oom};
   if (text.empty()) return Done{};
   if (text.starts_with(kStep) || text.starts_with("step:")) {
-    int64_t step = 0;
+    int64_t step = 1;
     OOM_TRY([[maybe_unused]] const Done number, read_number("--at step", text.substr(kStep.size()), step));
     at.step = step;
     return Done{};

@@ -153,7 +153,8 @@ Result<int> run(const Options& options, Output& output) {
   report.framework = arguments.framework;
   try_measures(report, question, base, arguments.no_measures, arguments.ranks);
   if (!arguments.picture_path.empty()) {
-    const bool replaces = std::filesystem::exists(arguments.picture_path);
+    std::error_code unknown;
+    const bool replaces = std::filesystem::exists(arguments.picture_path, unknown);
     OOM_TRY([[maybe_unused]] const Done drawn, write_picture(report, arguments));
     report.picture = {arguments.picture_path, replaces};
   }
@@ -190,8 +191,7 @@ Command fit_command() {
            {"--no-measures", "", "do not try what measures bring: faster", &RawOptions::no_measures},
            {"--device", "N", "the device, where snapshots hold several", &RawOptions::device},
            {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
-           {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
-            &RawOptions::language}},
+           language_option()},
       .finish = finish,
       .run = run};
 }

@@ -23,11 +23,9 @@ std::string list_of(const std::vector<int32_t>& devices) {
 }  // namespace
 
 Snapshot with_all_traces(Snapshot snapshot) {
-  constexpr int32_t kMostDevices = 1024;  // far beyond any machine: a damaged number must not cost memory
   size_t devices = std::max<size_t>(snapshot.traces.size(), 1);
   for (const SnapshotSegment& segment : snapshot.segments) {
-    if (segment.device >= 0 && segment.device < kMostDevices)
-      devices = std::max(devices, static_cast<size_t>(segment.device) + 1);
+    devices = std::max(devices, static_cast<size_t>(segment.device) + 1);
   }
   snapshot.traces.resize(devices);
   return snapshot;

@@ -8,8 +8,9 @@
 namespace oomscope {
 
 void Output::write(const std::string& text) {
-  if (text.empty() || has_failed_) return;
-  has_failed_ = std::fwrite(text.data(), 1, text.size(), out_) != text.size() || std::fflush(out_) != 0;
+  if (text.empty() || failure_ != 0) return;
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), out_) == text.size() && std::fflush(out_) == 0;
+  if (!is_written) failure_ = errno;
 }
 
 void Output::add(Section section) {
@@ -27,8 +28,11 @@ void Output::add(Section section) {
 Result<Done> Output::finish() {
   progress_->clear();
   if (json_) write(render_json(document_));
-  if (!has_failed_) return Done{};
-  return Error{.code = "output-not-written", .what = system_error(errno), .where = "error.standard-output", .hint = ""};
+  if (failure_ == 0) return Done{};
+  return Error{.code = "output-not-written",
+               .what = system_error(failure_),
+               .where = "error.standard-output",
+               .hint = "error.not-written.hint"};
 }
 
 }  // namespace oomscope

@@ -45,7 +45,7 @@ class Output {
   Document document_;
   bool is_complete_ = true;
   bool has_written_ = false;
-  bool has_failed_ = false;
+  int failure_ = 0;  // errno of the first write that failed
 };
 
 }  // namespace oomscope

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "cli/terminal_environment.h"
 
 namespace oomscope {
@@ -37,7 +39,11 @@ TEST(Output, FullDiskIsAnError) {
   Progress progress(nullptr);
   Output output(full, false, TerminalOptions{}, &progress);
   output.add_sentence("lost");
-  EXPECT_EQ(output.finish().error().code, "output-not-written");
+  errno = ENOENT;  // of whatever is done before the end
+  const Error error = output.finish().error();
+  EXPECT_EQ(error.code, "output-not-written");
+  EXPECT_EQ(error.what, "system.no-space");
+  EXPECT_NE(error.hint, "");
   std::fclose(full);
 }
 

@@ -52,7 +52,10 @@ int fail(const Error& error, Asked asked, int exit_code) {
 int print_text(const std::string& text, Language language) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (written) return 0;
-  return fail({.code = "output-not-written", .what = system_error(errno), .where = "error.standard-output", .hint = ""},
+  return fail({.code = "output-not-written",
+               .what = system_error(errno),
+               .where = "error.standard-output",
+               .hint = "error.not-written.hint"},
               {.json = false, .language = language}, kFailed);
 }
 

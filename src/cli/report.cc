@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
 #include "analysis/diff.h"
-#include "analysis/rules/ranking.h"
 #include "base/bytes_text.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -266,8 +264,7 @@ Command report_command() {
                   {"--device", "N", "the device, where a snapshot holds several", &RawOptions::device},
                   {"--rules", "NAME", "PyTorch release to model (torch-2.6); else found by trying", &RawOptions::rules},
                   {"--no-sweep", "", "do not replay other settings: the cause and its changes", &RawOptions::no_sweep},
-                  {"--lang", "en|zh", "the language of the answer; else the locale's. JSON is English",
-                   &RawOptions::language}},
+                  language_option()},
       .finish = finish,
       .run = run};
 }

@@ -1,5 +1,7 @@
 // oomscope show SNAPSHOT: the state of the allocator at one moment.
 #include <array>
+#include <utility>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
@@ -18,7 +20,9 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
     show.at = Moment::event;
     OOM_TRY([[maybe_unused]] const Done event, read_number("--at", raw.at, show.event));
   } else if (!raw.at.empty()) {
-    OOM_TRY(const size_t index, read_choice("--at", raw.at, {"peak", "end", "oom"}));
+    Result<size_t> choice = read_choice("--at", raw.at, {"peak", "end", "oom"});
+    if (!choice) choice.error().what = "error.none-of-or-event";
+    OOM_TRY(const size_t index, std::move(choice));
     show.at = kMoments[index];
   }
   if (!raw.by.empty()) {

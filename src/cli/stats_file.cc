@@ -1,11 +1,10 @@
 #include "cli/stats_file.h"
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "caching/stats_names.h"
+#include "evidence/small_file.h"
 
 namespace oomscope {
 namespace {
@@ -44,11 +43,7 @@ Result<StatsComparison> compare_stats_text(const std::string& text, const std::s
 
 Result<StatsComparison> compare_stats_file(const std::string& path, const Stats& stats,
                                            const AllocatorSettings& settings) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad()) {
-    return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = "error.unreadable.hint"};
-  }
+  OOM_TRY(const std::string text, read_small_file(path, "error.stats.hint"));
   return compare_stats_text(text, path, stats, settings);
 }
 

@@ -24,7 +24,7 @@ struct StatsComparison {
 };
 
 // The file is the dictionary itself, or has it under "stats" or "memory_stats". num_sync_all_streams is left out: it
-// counts waits that freed nothing, which no trace shows. Errors: file-unreadable, stats-not-json, stats-empty.
+// counts waits that freed nothing, which no trace shows. Errors: those of read_small_file, stats-not-json, stats-empty.
 [[nodiscard]] Result<StatsComparison> compare_stats_file(const std::string& path, const Stats& stats,
                                                          const AllocatorSettings& settings);
 [[nodiscard]] Result<StatsComparison> compare_stats_text(const std::string& text, const std::string& name,

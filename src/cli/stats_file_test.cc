@@ -37,7 +37,7 @@ TEST(StatsFile, FindsTheDictionaryInsideAResult) {
 TEST(StatsFile, OtherFilesAreErrors) {
   EXPECT_EQ(compare_stats_text("nonsense", "x", Stats{}, AllocatorSettings{}).error().code, "stats-not-json");
   EXPECT_EQ(compare_stats_text("{\"a\": 1}", "x", Stats{}, AllocatorSettings{}).error().code, "stats-empty");
-  EXPECT_EQ(compare_stats_file("/no/such/file", Stats{}, AllocatorSettings{}).error().code, "file-unreadable");
+  EXPECT_EQ(compare_stats_file("/no/such/file", Stats{}, AllocatorSettings{}).error().code, "file-not-found");
 }
 
 }  // namespace

@@ -27,7 +27,9 @@ class FileSource final : public ByteSource {
     do {
       got = ::read(descriptor_, out.data(), out.size());
     } while (got < 0 && errno == EINTR);
-    if (got < 0) return Error{"file-unreadable", "error.reading-failed", path_, "", {{"reason", system_error(errno)}}};
+    if (got < 0)
+      return Error{
+          "file-unreadable", "error.reading-failed", path_, "error.unreadable.hint", {{"reason", system_error(errno)}}};
     return static_cast<size_t>(got);
   }
   [[nodiscard]] int64_t size_hint_bytes() const override { return size_bytes_; }
@@ -69,6 +71,7 @@ class PrefixedSource final : public ByteSource {
     return count;
   }
   [[nodiscard]] int64_t size_hint_bytes() const override { return rest_->size_hint_bytes(); }
+  [[nodiscard]] bool has_another() override { return rest_->has_another(); }
 
  private:
   std::vector<uint8_t> front_;
@@ -85,7 +88,8 @@ Result<std::unique_ptr<ByteSource>> open_file_source(const std::string& path) {
     if (reason == ENOENT || reason == ENOTDIR) {
       return Error{"file-not-found", "error.file-not-found", path, "error.file-not-found.hint"};
     }
-    return Error{"file-unreadable", "error.cannot-open", path, "", {{"reason", system_error(reason)}}};
+    return Error{
+        "file-unreadable", "error.cannot-open", path, "error.unreadable.hint", {{"reason", system_error(reason)}}};
   }
   struct stat status {};
   bool is_directory = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);

@@ -32,10 +32,8 @@ class HtmlPickleSource final : public ByteSource {
     size_t given = 0;
     while (given < out.size() && !is_over_) {
       if (begin_ == end_) {
-        OOM_TRY(size_t got, page_->read(buffer_));
-        begin_ = 0;
-        end_ = got;
-        if (got == 0) is_over_ = true;
+        OOM_TRY(const bool is_filled, fill());
+        is_over_ = !is_filled;
         continue;
       }
       if (state_ < 4) {
@@ -47,15 +45,48 @@ class HtmlPickleSource final : public ByteSource {
     return given;
   }
 
+  // The start alone may be a word of the page's script; this many digits of base64 are none.
+  [[nodiscard]] bool has_another() override {
+    constexpr int kLongText = 64;
+    bool is_rest = true;  // of the first
+    int length = 0;
+    while (true) {
+      if (begin_ == end_) {
+        const Result<bool> is_filled = fill();
+        if (!is_filled.has_value() || !*is_filled) return false;
+      }
+      if (state_ < 4) {
+        find_start();
+        length = 0;
+        continue;
+      }
+      const uint8_t byte = buffer_[begin_++];
+      if (kDigits[byte] == kNoDigit) {
+        state_ = is_quote(byte) ? 1 : 0;
+        is_rest = false;
+      } else if (!is_rest && ++length == kLongText) {
+        return true;
+      }
+    }
+  }
+
  private:
+  static bool is_quote(uint8_t byte) { return byte == '"' || byte == '\''; }
+
+  // False: the page ends here.
+  Result<bool> fill() {
+    OOM_TRY(end_, page_->read(buffer_));
+    begin_ = 0;
+    return end_ > 0;
+  }
+
   // Four characters make the start: a quote, 'g', 'A', and one of 'I' to 'X'. state_ says how many were seen.
   void find_start() {
     while (begin_ < end_ && state_ < 4) {
       uint8_t byte = buffer_[begin_++];
-      bool is_quote = byte == '"' || byte == '\'';
-      bool fits = (state_ == 0 && is_quote) || (state_ == 1 && byte == 'g') || (state_ == 2 && byte == 'A') ||
+      bool fits = (state_ == 0 && is_quote(byte)) || (state_ == 1 && byte == 'g') || (state_ == 2 && byte == 'A') ||
                   (state_ == 3 && byte >= 'I' && byte <= 'X');
-      state_ = fits ? state_ + 1 : (is_quote ? 1 : 0);
+      state_ = fits ? state_ + 1 : (is_quote(byte) ? 1 : 0);
       if (state_ == 4) bits_ = (uint32_t{kDigits['g']} << 12) | (uint32_t{kDigits['A']} << 6) | kDigits[byte];
     }
     digits_ = state_ == 4 ? 3 : 0;

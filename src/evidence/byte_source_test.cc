@@ -129,5 +129,17 @@ TEST(ByteSource, FindsThePickleInAPage) {
   EXPECT_TRUE(read_all(*source, code).empty());
 }
 
+TEST(HtmlSource, SaysWhetherAnotherSnapshotFollows) {
+  const std::string text = "gASV" + std::string(200, 'A');
+  for (const std::string& page : {"<p>'" + text + "'</p>", "<p>'" + text + "'</p> \"gALlery\" 'gASVaGk='",
+                                  "<p>'" + text + "', \"" + text + "\""}) {
+    const Bytes bytes(page.begin(), page.end());
+    const std::unique_ptr<ByteSource> source = html_pickle_source(memory_source(bytes));
+    std::vector<uint8_t> some(32);
+    ASSERT_TRUE(source->read(some).has_value());
+    EXPECT_EQ(source->has_another(), page.find(text) != page.rfind(text)) << page;
+  }
+}
+
 }  // namespace
 }  // namespace oomscope

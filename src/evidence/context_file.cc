@@ -4,20 +4,19 @@
 #include <nlohmann/json.hpp>
 
 #include "base/result.h"
-#include "evidence/peaks_file.h"
+#include "evidence/small_file.h"
+#include "types/limits.h"
 
 namespace oomscope {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kLargestCardBytes = int64_t{1} << 50;
-
 std::optional<int64_t> bytes_at(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_integer()) return std::nullopt;
   const int64_t bytes = found->get<int64_t>();
-  if (bytes < 0 || bytes > kLargestCardBytes) return std::nullopt;
+  if (bytes < 0 || bytes > kMaxSizeBytes) return std::nullopt;
   return bytes;
 }
 
@@ -38,7 +37,7 @@ void read_processes(const Json& card, FailureContext& context) {
     const auto own = process.find("own");
     if (own != process.end() && own->is_boolean() && own->get<bool>()) {
       context.own_bytes = bytes;
-    } else if (bytes && others <= kLargestCardBytes) {
+    } else if (bytes && others <= kMaxSizeBytes) {
       others += *bytes;
     } else {
       all_known = false;
@@ -60,7 +59,7 @@ std::optional<FailureContext> read_context(std::string_view text) {
                          .limit_bytes = bytes_at(file, "limit_bytes"),
                          .own_bytes = std::nullopt,
                          .others_bytes = std::nullopt};
-  if (const std::optional<int64_t> device = bytes_at(file, "device"); device && *device < 1024) {
+  if (const std::optional<int64_t> device = bytes_at(file, "device"); device && *device < kMaxDevices) {
     context.device = static_cast<int>(*device);
   }
   if (const auto card = file.find("card"); card != file.end() && card->is_object()) read_processes(*card, context);
@@ -69,7 +68,7 @@ std::optional<FailureContext> read_context(std::string_view text) {
 
 std::optional<FailureContext> context_beside(const std::string& snapshot_path) {
   const std::filesystem::path path(snapshot_path);
-  const Result<std::string> text = read_small_file((path.parent_path() / "context.json").string());
+  const Result<std::string> text = read_small_file((path.parent_path() / "context.json").string(), "");
   if (!text) return std::nullopt;
   std::optional<FailureContext> context = read_context(*text);
   if (!context || context->snapshot != path.filename().string()) return std::nullopt;

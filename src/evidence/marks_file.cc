@@ -1,17 +1,16 @@
 #include "evidence/marks_file.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
+
+#include "evidence/small_file.h"
 
 namespace oomscope {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::streamoff kLargestFileBytes = std::streamoff{64} << 20;
 constexpr std::string_view kSchema = "oomscope.marks/";
 
 std::string text_at(const Json& object, const char* key) {
@@ -42,33 +41,21 @@ bool add_marks(std::string_view text, Snapshot& snapshot) {
     if (name.empty() || !timed || (stage != "START" && stage != "END")) return false;
     added.push_back({.name = snapshot.strings.intern(name),
                      .is_start = stage == "START",
-                     .device = 0,
+                     .device = Annotation::kAllDevices,
                      .time_us = time->get<int64_t>()});
   }
   std::stable_sort(added.begin(), added.end(),
                    [](const Annotation& a, const Annotation& b) { return a.time_us < b.time_us; });
-  for (size_t device = 0; device < snapshot.traces.size(); ++device) {
-    if (snapshot.traces[device].size_events() == 0) continue;
-    for (Annotation& mark : added) {
-      mark.device = static_cast<int32_t>(device);
-      snapshot.annotations.push_back(mark);
-    }
-  }
+  snapshot.annotations.insert(snapshot.annotations.end(), added.begin(), added.end());
   return true;
 }
 
 void add_marks_beside(const std::string& snapshot_path, Snapshot& snapshot) {
   if (has_own_marks(snapshot)) return;
   const std::string path = snapshot_path + ".marks.json";
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file.is_open()) return;
-  const std::streamoff size = file.tellg();
-  std::string text;
-  if (size >= 0 && size <= kLargestFileBytes) {
-    file.seekg(0);
-    text.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  }
-  if (add_marks(text, snapshot)) return;
+  const Result<std::string> text = read_small_file(path, "");
+  if (!text && text.error().code == "file-not-found") return;
+  if (text && add_marks(*text, snapshot)) return;
   snapshot.caveats.push_back(
       Caveat{.code = "marks-unusable", .values = {{"file", path}}, .source = CaveatSource::recording});
 }

@@ -12,7 +12,7 @@
 
 namespace oomscope {
 
-// Adds the marks to the annotations of each device with events. False: the text is no such file, or a part of it makes
+// Adds the marks to the annotations, for all devices. False: the text is no such file, or a part of it makes
 // no sense; then nothing is added.
 bool add_marks(std::string_view text, Snapshot& snapshot);
 

@@ -20,13 +20,13 @@ constexpr std::string_view kTwoMarks = R"({"schema": "oomscope.marks/1", "marks"
   {"name": "oomscope.step:1", "stage": "END", "time_us": 20, "device": 0},
   {"name": "oomscope.step:1", "stage": "START", "time_us": 10, "device": 0}]})";
 
-TEST(Marks, BecomeAnnotationsOfEachDeviceInTheOrderOfTime) {
+TEST(Marks, BecomeAnnotationsOfAllDevicesInTheOrderOfTime) {
   Snapshot snapshot = snapshot_with_events();
   ASSERT_TRUE(add_marks(kTwoMarks, snapshot));
-  ASSERT_EQ(snapshot.annotations.size(), 4u);
+  ASSERT_EQ(snapshot.annotations.size(), 2u);
   EXPECT_TRUE(snapshot.annotations[0].is_start);
   EXPECT_EQ(snapshot.annotations[0].time_us, 10);
-  EXPECT_EQ(snapshot.annotations[2].device, 1);
+  EXPECT_EQ(snapshot.annotations[1].device, Annotation::kAllDevices);
   EXPECT_EQ(snapshot.strings.text(snapshot.annotations[1].name), "oomscope.step:1");
 }
 

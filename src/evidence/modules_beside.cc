@@ -2,7 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "evidence/peaks_file.h"
+#include "evidence/small_file.h"
+#include "types/limits.h"
 
 namespace oomscope {
 namespace {
@@ -37,6 +38,7 @@ std::vector<ModuleUse> read_modules(std::string_view text) {
     if (name == row.end() || !name->is_string()) continue;
     const auto kept = row.find("kept_bytes");
     if (kept == row.end() || !kept->is_number_integer() || kept->get<int64_t>() <= 0) continue;
+    if (kept->get<int64_t>() > kMaxSizeBytes) continue;
     const auto largest = row.find("largest");
     modules.push_back({.name = name->get<std::string>(),
                        .kept_bytes = kept->get<int64_t>(),
@@ -46,7 +48,7 @@ std::vector<ModuleUse> read_modules(std::string_view text) {
 }
 
 std::vector<ModuleUse> modules_beside(const std::string& snapshot_path) {
-  const Result<std::string> text = read_small_file(snapshot_path + ".marks.json");
+  const Result<std::string> text = read_small_file(snapshot_path + ".marks.json", "");
   return text ? read_modules(*text) : std::vector<ModuleUse>{};
 }
 

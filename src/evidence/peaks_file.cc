@@ -1,8 +1,6 @@
 #include "evidence/peaks_file.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace oomscope {
@@ -10,8 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kLargestFileBytes = size_t{64} << 20;  // a hundred thousand steps
-constexpr size_t kMostPhases = 1000;                    // beyond: left out
+constexpr size_t kMostPhases = 1000;  // beyond: left out
 
 Error incomplete(const char* what, const std::string& name, Values values = {}) {
   return Error{
@@ -81,21 +78,6 @@ std::string command_of(const Json& file) {
 }
 
 }  // namespace
-
-Result<std::string> read_small_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file.is_open() ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0)
-    return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = "error.peaks.hint"};
-  if (static_cast<size_t>(size) > kLargestFileBytes) {
-    return Error{.code = "file-too-large", .what = "error.file-too-large", .where = path, .hint = "error.peaks.hint"};
-  }
-  file.seekg(0);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad())
-    return Error{.code = "file-unreadable", .what = "error.unreadable", .where = path, .hint = "error.peaks.hint"};
-  return text;
-}
 
 Result<Peaks> read_peaks(std::string_view text, const std::string& name) {
   const Json file = Json::parse(text, nullptr, false);

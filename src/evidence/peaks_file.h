@@ -9,9 +9,6 @@
 
 namespace oomscope {
 
-// Errors: file-unreadable, file-too-large.
-[[nodiscard]] Result<std::string> read_small_file(const std::string& path);
-
 // `name` is for people. Errors: peaks-not-json, peaks-incomplete.
 [[nodiscard]] Result<Peaks> read_peaks(std::string_view text, const std::string& name);
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
+#include "base/system_error.h"
 
 namespace oomscope {
 namespace {
@@ -343,7 +343,8 @@ Result<RankFiles> find_rank_files(const std::string& folder) {
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
   if (error) {
-    return Error{.code = "file-unreadable", .what = error.message(), .where = folder, .hint = "ls -ld FOLDER"};
+    return Error{
+        .code = "file-unreadable", .what = system_error(error.value()), .where = folder, .hint = "ls -ld FOLDER"};
   }
   size_t seen = 0;
   for (; entry != fs::recursive_directory_iterator(); entry.increment(error)) {

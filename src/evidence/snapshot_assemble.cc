@@ -1,16 +1,14 @@
 #include "evidence/snapshot_assemble.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "types/limits.h"
+
 namespace oomscope {
 namespace {
-
-constexpr int32_t kMaxDevice = 1023;
 
 Slot value_of(std::span<const Slot> pairs, Word word) {
   Slot found;
@@ -113,17 +111,17 @@ void note_count(Snapshot& snapshot, std::string code, int64_t count) {
 struct SegmentFaults {
   int64_t sums = 0;       // blocks do not sum to the segment
   int64_t addresses = 0;  // a block does not start where the one before it ends
-  int64_t values = 0;     // negative sizes, impossible devices: set to 0
+  int64_t values = 0;     // impossible sizes or devices: set to 0
 };
 
-SegmentFaults check_segment(Snapshot& snapshot, SnapshotSegment& segment) {
+SegmentFaults check_segment(Snapshot& snapshot, SnapshotSegment& segment, SizeBudget& budget) {
   SegmentFaults faults;
-  auto clamp = [&faults](int64_t& size) {
-    if (size >= 0) return;
+  auto clamp = [&faults, &budget](int64_t& size) {
+    if (budget.takes(size)) return;
     size = 0;
     faults.values = 1;
   };
-  if (segment.device < 0 || segment.device > kMaxDevice) {
+  if (segment.device < 0 || segment.device >= kMaxDevices) {
     segment.device = 0;
     faults.values = 1;
   }
@@ -147,8 +145,9 @@ SegmentFaults check_segment(Snapshot& snapshot, SnapshotSegment& segment) {
 
 void check_segments(Snapshot& snapshot) {
   SegmentFaults total;
+  SizeBudget budget;
   for (SnapshotSegment& segment : snapshot.segments) {
-    SegmentFaults faults = check_segment(snapshot, segment);
+    SegmentFaults faults = check_segment(snapshot, segment, budget);
     total.sums += faults.sums;
     total.addresses += faults.addresses;
     total.values += faults.values;
@@ -172,7 +171,7 @@ int64_t count_unknown(const HugeVector<Action>& actions) {
   return count;
 }
 
-void check_traces(ReaderTables& tables) {
+void check_traces(ReaderTables& tables, bool ends_in_segments) {
   Snapshot& snapshot = tables.snapshot;
   size_t events = 0;
   int64_t unknown_actions = 0;
@@ -180,7 +179,12 @@ void check_traces(ReaderTables& tables) {
     events += trace.size_events();
     unknown_actions += count_unknown(trace.action);
   }
-  if (events == 0) note(snapshot, "no-history");
+  if (ends_in_segments) {
+    note(snapshot, "segments-cut-off");
+    snapshot.caveats.back().values.emplace_back("count", std::to_string(snapshot.segments.size()));
+  } else if (events == 0) {
+    note(snapshot, "no-history");
+  }
   note_count(snapshot, "unknown-actions", unknown_actions);
   note_count(snapshot, "events-unreadable", tables.unreadable_events);
   note_count(snapshot, "segments-unreadable", tables.unreadable_segments);
@@ -198,33 +202,31 @@ void take_annotations(Snapshot& snapshot, const Slot& slot) {
 
 }  // namespace
 
-Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::Top& top) {
+Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::Top& top, bool is_damaged) {
   Snapshot& snapshot = tables.snapshot;
   Slot segments = top.slot;
+  bool ends_in_segments = is_damaged;
   if (top.slot.kind == SlotKind::dict) {
     std::span<const Slot> pairs = top.pairs;
     KeySet keys = keys_of(pairs);
     if (!keys.has(Word::segments) && !keys.has(Word::device_traces)) {
       return not_a_snapshot("error.without-segments");
     }
+    ends_in_segments = is_damaged && !keys.has(Word::device_traces);
     segments = value_of(pairs, Word::segments);
     bool is_list = segments.kind == SlotKind::segments || is_empty_list(segments);
     if (keys.has(Word::segments) && !is_list) return not_a_snapshot("error.segments-no-list");
     place_traces(tables, value_of(pairs, Word::device_traces));
     snapshot.settings = read_settings(tables, value_of(pairs, Word::allocator_settings));
     take_annotations(snapshot, value_of(pairs, Word::external_annotations));
-    snapshot.features.allocator_settings = keys.has(Word::allocator_settings);
-    snapshot.features.external_annotations = keys.has(Word::external_annotations);
     snapshot.features.host_segments = keys.has(Word::host_segments);
-  } else if (segments.kind == SlotKind::segments || is_empty_list(segments)) {
-    snapshot.features.bare_list = true;
-  } else {
+  } else if (segments.kind != SlotKind::segments && !is_empty_list(segments)) {
     return not_a_snapshot("error.not-a-snapshot");
   }
   bool has_segments = segments.kind == SlotKind::segments;
   keep_segments(snapshot, has_segments ? segments.index : 0, has_segments ? static_cast<uint32_t>(segments.bits) : 0);
   check_segments(snapshot);
-  check_traces(tables);
+  check_traces(tables, ends_in_segments);
   return std::move(snapshot);
 }
 

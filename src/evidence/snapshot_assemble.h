@@ -9,7 +9,7 @@
 
 namespace oomscope {
 
-// Fails where the pickle is no snapshot; the Error has no `where`.
-Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::Top& top);
+// Fails where the pickle is no snapshot; the Error has no `where`. `is_damaged`: it did not come to its end.
+Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::Top& top, bool is_damaged);
 
 }  // namespace oomscope

@@ -31,6 +31,7 @@
 #include "evidence/snapshot_slot.h"
 #include "pickle/byte_window.h"
 #include "pickle/token_reader.h"
+#include "types/limits.h"
 
 namespace oomscope {
 
@@ -73,7 +74,7 @@ class SnapshotMachine {
   Top take_top();
 
   static constexpr size_t kMaxStack = size_t{1} << 22;
-  static constexpr size_t kMaxTraces = 1024;
+  static constexpr size_t kMaxTraces = kMaxDevices;
   static constexpr size_t kMaxKept = 4096;  // dictionaries of settings, lists of traces: a snapshot has three
 
  private:

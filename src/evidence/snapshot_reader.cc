@@ -12,6 +12,7 @@
 #include "evidence/snapshot_rows.h"
 #include "evidence/snapshot_words.h"
 #include "pickle/byte_window.h"
+#include "types/limits.h"
 
 namespace oomscope {
 namespace {
@@ -64,14 +65,17 @@ bool is_empty(const Snapshot& snapshot) {
          std::ranges::all_of(snapshot.traces, [](const Trace& trace) { return trace.size_events() == 0; });
 }
 
-// PyTorch refuses 2^60 bytes and more, and nothing is smaller than nothing: such sizes are damage, and arithmetic
-// further up relies on their absence.
 void drop_impossible_events(Snapshot& snapshot) {
-  constexpr int64_t kImpossible = int64_t{1} << 60;
+  SizeBudget budget;
+  // What failed took nothing, so it may be absurd, up to where PyTorch itself refuses ("more than 1EB").
+  SizeBudget failed;
   size_t dropped = 0;
   for (Trace& trace : snapshot.traces) {
     for (size_t i = 0; i < trace.size_events(); ++i) {
-      if (trace.size[i] >= 0 && trace.size[i] < kImpossible) continue;
+      const bool is_possible = trace.action[i] == Action::oom ? trace.addr[i] <= uint64_t{kMaxSizeBytes} &&
+                                                                    failed.takes(trace.size[i], kMaxTotalBytes)
+                                                              : budget.takes(trace.size[i]);
+      if (is_possible) continue;
       trace.size[i] = 0;
       trace.action[i] = Action::unknown;
       ++dropped;
@@ -98,8 +102,8 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
     return error;
   }
   SnapshotMachine::Top top = machine.take_top();
-  Result<Snapshot> snapshot = assemble_snapshot(tables, top);
   const std::optional<Damage>& damage = machine.damage();
+  Result<Snapshot> snapshot = assemble_snapshot(tables, top, damage.has_value());
   bool is_lost = damage.has_value() && (!snapshot.has_value() || is_empty(*snapshot));
   if (!snapshot.has_value() || is_lost) {
     Error error = is_lost ? Error{} : std::move(snapshot.error());
@@ -137,7 +141,11 @@ Result<Snapshot> read_snapshot_source(std::unique_ptr<ByteSource> source, const 
     if (error.code == "packed-data-damaged") error.where = name;
     return error;
   }
-  return decode(**pickle, name, options);
+  Result<Snapshot> snapshot = decode(**pickle, name, options);
+  if (snapshot.has_value() && (*pickle)->has_another()) {
+    snapshot->caveats.push_back(Caveat{"page-holds-more", {}, CaveatSource::recording});
+  }
+  return snapshot;
 }
 
 Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options) {

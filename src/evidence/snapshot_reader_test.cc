@@ -205,6 +205,17 @@ TEST(SnapshotReader, EveryCutGivesWhatCameBefore) {
   EXPECT_EQ(segments_before, 2U);
 }
 
+TEST(SnapshotReader, ACutAmongTheSegmentsKeepsTheWholeOnes) {
+  const Pickled last = segment(512, List{block(512, 1, "active_allocated"), block(513, 1, "HERE")}, 2);
+  const std::string bytes =
+      pickle(Dict{{"segments", List{some_segment(), some_segment(), last}}, {"device_traces", List{}}});
+  Snapshot snapshot = must_read(bytes.substr(0, bytes.find("HERE")));
+  EXPECT_EQ(snapshot.segments.size(), 2U);
+  EXPECT_EQ(snapshot.blocks.size(), 4U);
+  EXPECT_TRUE(has_caveat(snapshot, "segments-cut-off"));
+  EXPECT_FALSE(has_caveat(snapshot, "no-history"));
+}
+
 TEST(SnapshotReader, ReadsSegmentsAndBlocks) {
   Snapshot snapshot = must_read(whole_snapshot(10));
   ASSERT_EQ(snapshot.segments.size(), 2U);
@@ -260,7 +271,6 @@ TEST(SnapshotReader, AListOfTorch113HasHistoryInsteadOfAddresses) {
                        {"segment_type", "small"},
                        {"blocks", List{Dict{{"size", 512}, {"state", "active_allocated"}, {"history", history}},
                                        Dict{{"size", 2096640}, {"state", "inactive"}}}}}}));
-  EXPECT_TRUE(snapshot.features.bare_list);
   EXPECT_TRUE(snapshot.features.block_history);
   ASSERT_EQ(snapshot.blocks.size(), 2U);
   EXPECT_EQ(snapshot.blocks[1].address, 0x7f0000000200U);
@@ -322,6 +332,49 @@ TEST(SnapshotReader, CountsWhatItCannotRead) {
   EXPECT_TRUE(has_caveat(snapshot, "unknown-actions"));
   EXPECT_TRUE(has_caveat(snapshot, "segment-sum-wrong"));
   EXPECT_EQ(snapshot.traces[0].size_events(), 1U);
+}
+
+int64_t total_bytes(const Snapshot& snapshot) {
+  int64_t total = 0;
+  for (const SnapshotSegment& segment : snapshot.segments) total += segment.total_size;
+  for (const SnapshotBlock& block : snapshot.blocks) total += block.size;
+  for (const Trace& trace : snapshot.traces) {
+    for (int64_t size : trace.size) total += size;
+  }
+  return total;
+}
+
+TEST(SnapshotReader, SizesBeyondAnyMachineCountAsNone) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  Snapshot snapshot = must_read(pickle(
+      Dict{{"segments", List{segment(512, List{block(512, kHuge, "inactive"), block(512, 4096, "inactive")}, kHuge)}},
+           {"device_traces", List{List{event("alloc", 1, kHuge, List{}), event("alloc", 1, 4096, List{})}}}}));
+  EXPECT_TRUE(has_caveat(snapshot, "segment-values-wrong"));
+  EXPECT_TRUE(has_caveat(snapshot, "impossible-sizes"));
+  EXPECT_EQ(total_bytes(snapshot), 2 * 4096);
+}
+
+// Each is possible, all together are not, and nothing that is added up later may overflow.
+TEST(SnapshotReader, ASumBeyondAnyMachineIsCutShort) {
+  List events;
+  List segments;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    events.push_back(event(i % 2 == 0 ? "alloc" : "free_requested", i << 50, int64_t{1} << 50, List{}));
+    segments.push_back(segment(i << 50, List{block(i << 50, int64_t{1} << 50, "inactive")}, int64_t{1} << 50));
+  }
+  Snapshot snapshot = must_read(pickle(Dict{{"segments", segments}, {"device_traces", List{events, events}}}));
+  EXPECT_LE(total_bytes(snapshot), 2 * (int64_t{1} << 60));
+  EXPECT_TRUE(has_caveat(snapshot, "segment-values-wrong"));
+  EXPECT_TRUE(has_caveat(snapshot, "impossible-sizes"));
+}
+
+TEST(SnapshotReader, ARequestThatFailedMayBeAbsurd) {
+  Snapshot snapshot = must_read(pickle(
+      Dict{{"segments", List{}},
+           {"device_traces", List{List{event("oom", 1 << 30, int64_t{1} << 56, List{}),
+                                       event("oom", uint64_t{1} << 63, 512, List{}), event("alloc", 1, 2, List{})}}}}));
+  EXPECT_EQ(snapshot.traces[0].size, (HugeVector<int64_t>{int64_t{1} << 56, 0, 2}));
+  EXPECT_EQ(snapshot.traces[0].action[1], Action::unknown);
 }
 
 TEST(SnapshotReader, RefusesToExecute) {

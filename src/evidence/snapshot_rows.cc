@@ -39,7 +39,7 @@ struct StackKeys {
   [[nodiscard]] StackId chosen() const { return frames != StackId::none ? frames : cpp_frames; }
 };
 
-Slot add_event(ReaderTables& tables, KeySet keys, std::span<const Slot> pairs) {
+Slot add_event(ReaderTables& tables, std::span<const Slot> pairs) {
   EventRow row;
   StackKeys stack;
   bool has_action = false;
@@ -81,9 +81,6 @@ Slot add_event(ReaderTables& tables, KeySet keys, std::span<const Slot> pairs) {
   }
   row.stack = stack.chosen();
   SnapshotFeatures& features = tables.snapshot.features;
-  features.event_times = features.event_times || keys.has(Word::time_us);
-  features.compile_context = features.compile_context || keys.has(Word::compile_context);
-  features.user_metadata = features.user_metadata || keys.has(Word::user_metadata);
   features.event_pool_id = features.event_pool_id || row.has_pool;
   tables.loose_events.push_back(row);
   return slot_at(SlotKind::event, tables.loose_events.size() - 1);
@@ -192,8 +189,6 @@ Slot add_segment(ReaderTables& tables, KeySet keys, std::span<const Slot> pairs)
     return Slot{};
   }
   complete_segment(tables, keys, segment);
-  SnapshotFeatures& features = tables.snapshot.features;
-  features.segment_pool_id = features.segment_pool_id || keys.has(Word::segment_pool_id);
   tables.snapshot.segments.push_back(segment);
   return slot_at(SlotKind::segment, tables.snapshot.segments.size() - 1);
 }
@@ -239,7 +234,7 @@ RowKind row_kind_of(KeySet keys) {
 Slot add_row(ReaderTables& tables, RowKind kind, KeySet keys, std::span<const Slot> pairs) {
   switch (kind) {
     case RowKind::frame: return add_frame(tables, pairs);
-    case RowKind::event: return add_event(tables, keys, pairs);
+    case RowKind::event: return add_event(tables, pairs);
     case RowKind::segment: return add_segment(tables, keys, pairs);
     case RowKind::block: return add_block(tables, keys, pairs);
     case RowKind::history: return add_history(tables, pairs);

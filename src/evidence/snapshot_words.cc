@@ -12,7 +12,6 @@ constexpr std::array<std::string_view, static_cast<size_t>(Word::end_of_words)> 
     "allocator_settings",
     "external_annotations",
     "host_segments",
-    "host_traces",
     "device",
     "address",
     "total_size",

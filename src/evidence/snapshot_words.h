@@ -18,7 +18,6 @@ enum class Word : uint32_t {
   allocator_settings,
   external_annotations,
   host_segments,
-  host_traces,
   device,
   address,
   total_size,

@@ -4,12 +4,12 @@
 #include <array>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace oomscope {
 namespace {
 
 constexpr uint32_t bit(Trait trait) { return static_cast<uint32_t>(trait); }
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return contains(text, part); });

@@ -26,8 +26,6 @@
 #include <set>
 #include <tuple>
 
-#include <fmt/format.h>
-
 namespace oomscope {
 namespace {
 
@@ -108,11 +106,15 @@ void remove_pages(Runs& runs, uint64_t address, int64_t size) {
 class StartRebuilder {
  public:
   StartRebuilder(Timeline& timeline, const TimelineOptions& options)
-      : timeline_(timeline), trace_(timeline.trace()), snapshot_(*timeline.snapshot), options_(options) {}
+      : timeline_(timeline),
+        trace_(timeline.trace()),
+        snapshot_(*timeline.snapshot),
+        options_(options),
+        is_cut_(snapshot_.events_were_cut() && trace_.size_events() > 0) {}
 
   void run() {
     collect_final_runs();
-    if (snapshot_.events_were_cut()) keep_used_segments();
+    if (is_cut_) keep_used_segments();
     undo_driver_events();
     name_guessed_pools();
     collect_ghosts();
@@ -245,7 +247,7 @@ class StartRebuilder {
         run->second.class_is_known = true;
       }
     }
-    if (!snapshot_.events_were_cut() || options_.keeps_final_blocks) match_final_blocks();
+    if (!is_cut_ || options_.keeps_final_blocks) match_final_blocks();
   }
 
   // What is live at the end and was not allocated in the trace was there at the start, at the size that it has.
@@ -258,7 +260,7 @@ class StartRebuilder {
         if (block.state != BlockState::inactive) live_at_end[block.address] = &block;
       }
     }
-    if (snapshot_.events_were_cut()) erase_touched(live_at_end);
+    if (is_cut_) erase_touched(live_at_end);
     for (uint32_t id : timeline_.unfinished) {
       Allocation& allocation = timeline_.allocations[id];
       if (allocation.free_completed != kNoEvent) continue;
@@ -481,6 +483,7 @@ class StartRebuilder {
   const Trace& trace_;
   const Snapshot& snapshot_;
   const TimelineOptions& options_;
+  const bool is_cut_;
   Runs runs_;
   std::map<uint64_t, Ghost> ghosts_;  // by address
   std::map<std::tuple<PoolId, StreamId, bool>, uint64_t> lowest_map_;

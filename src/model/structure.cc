@@ -24,6 +24,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace oomscope {
 namespace {
 
@@ -33,8 +35,6 @@ constexpr uint8_t kZeroGrad = 0xfd;
 constexpr uint8_t kUnset = 0xff;
 
 constexpr uint8_t raw(Phase phase) { return static_cast<uint8_t>(phase); }
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // What an annotation's name says; kUnset: nothing that we know.
 uint8_t phase_of_annotation(std::string_view name) {
@@ -119,7 +119,7 @@ class StructureFinder {
 
   void read_annotations() {
     for (const Annotation& annotation : snapshot_.annotations) {
-      if (annotation.device != timeline_.device) continue;
+      if (annotation.device != timeline_.device && annotation.device != Annotation::kAllDevices) continue;
       const std::string_view name = snapshot_.strings.text(annotation.name);
       const uint8_t phase = phase_of_annotation(name);
       if (phase != kUnset) marks_.push_back(Mark{annotation.time_us, annotation.is_start, phase});

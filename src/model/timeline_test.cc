@@ -231,6 +231,15 @@ TEST(Ghost, CompletionAloneMeansPendingAtTheStart) {
   EXPECT_EQ(segment.blocks[0].state, StartState::pending);
 }
 
+// No event that is left is earlier than the segments, so they are the state.
+TEST(Ghost, AFileCutAmongItsSegmentsHasThoseThatAreLeft) {
+  Snapshot snapshot = SnapshotBuilder().segment(kA, {live_block(5 * kMiB), {.size = 15 * kMiB}}).build();
+  snapshot.complete = false;
+  snapshot.settings.reset();
+  snapshot.traces.resize(1);
+  EXPECT_EQ(sizes_of(only_segment(timeline_of(snapshot))), (std::vector<int64_t>{5 * kMiB, 15 * kMiB}));
+}
+
 TEST(Ghost, PendingAtTheEndWithoutAnyEventWasPendingAtTheStart) {
   const FinalBlock pending{.size = 20 * kMiB, .requested = 20 * kMiB, .state = BlockState::active_pending_free};
   const Snapshot snapshot = SnapshotBuilder().alloc(kB, 1).segment(kA, {pending}).build();

@@ -6,12 +6,6 @@
 
 namespace oomscope {
 
-inline uint16_t load_u16(const uint8_t* bytes) {
-  uint16_t value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
 inline uint32_t load_u32(const uint8_t* bytes) {
   uint32_t value;
   std::memcpy(&value, bytes, sizeof value);

@@ -214,9 +214,11 @@ Candidate search_both(Search* whole, Search* pinned, int64_t pinned_bytes, int64
 
 Result<Packing> pack_lifetimes(std::span<const Lifetime> lifetimes, const PackingOptions& options) {
   OOM_TRY(Floor floor, floor_bytes(lifetimes));
-  Error too_large{"packing-too-large", "the allocations need offsets beyond 2^61 bytes",
-                  std::to_string(floor.bytes) + " bytes live at event " + std::to_string(floor.at),
-                  "check the sizes in the recording"};
+  Error too_large{"packing-too-large",
+                  "error.packing.too-large",
+                  "error.packing.too-large.where",
+                  "error.live-bytes-overflow.hint",
+                  {{"bytes", std::to_string(floor.bytes)}, {"event", std::to_string(floor.at)}}};
   if (floor.bytes > kMaxPackingBytes || lifetimes.size() >= UINT32_MAX) return too_large;
   PackProblem problem = make_pack_problem(lifetimes);
   std::vector<bool> all(problem.items.size(), true);

@@ -19,7 +19,6 @@
 #include "replay/packing_start.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>

@@ -1,11 +1,13 @@
 #include "types/allocator_settings.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <optional>
 #include <vector>
 
 #include "base/bytes_text.h"
+#include "types/limits.h"
 
 namespace oomscope {
 namespace {
@@ -84,10 +86,15 @@ bool take(const T& recorded, T& target) {
   return differs;
 }
 
+// PyTorch takes 0 and powers of two alone, so it cannot have written anything else.
 std::optional<RoundupTable> recorded_table(const RecordedSettings& recorded) {
-  if (recorded.roundup_power2_divisions.size() != 16) return {};
+  const std::vector<int64_t>& rows = recorded.roundup_power2_divisions;
+  const bool is_possible = std::all_of(rows.begin(), rows.end(), [](int64_t divisions) {
+    return divisions == 0 || (divisions > 0 && std::has_single_bit(static_cast<uint64_t>(divisions)));
+  });
+  if (rows.size() != 16 || !is_possible) return {};
   RoundupTable table{};
-  std::copy(recorded.roundup_power2_divisions.begin(), recorded.roundup_power2_divisions.end(), table.begin());
+  std::copy(rows.begin(), rows.end(), table.begin());
   return table;
 }
 
@@ -146,7 +153,7 @@ ParsedSettings from_recorded(const RecordedSettings& recorded, SettingsParser pa
   bool differs = false;
   if (recorded.max_split_size_bytes) {
     const int64_t bytes = *recorded.max_split_size_bytes;
-    differs |= take(bytes < 0 ? kUnlimitedBytes : bytes, settings.max_split_size_bytes);
+    differs |= take(bytes < 0 || bytes >= kMaxSizeBytes ? kUnlimitedBytes : bytes, settings.max_split_size_bytes);
   }
   // PyTorch takes no other value, so it cannot have written one.
   const bool collects = recorded.garbage_collection_threshold && *recorded.garbage_collection_threshold >= 0 &&

@@ -108,6 +108,13 @@ TEST(ParseSettings, UnknownKeySaysWhatPyTorchSaysAndSuggests) {
   EXPECT_EQ(error_of("max_split_size:128", kOld).what, "Unrecognized CachingAllocator option: max_split_size");
   EXPECT_EQ(error_of("roundup_bypass_threshold_mb:1").hint, "error.settings.key-of-1-13");
   EXPECT_EQ(error_of("throw_on_cudamalloc_oom:True", kOld).hint, "error.settings.key-since");
+  EXPECT_EQ(error_of("foo:1").hint, "error.settings.keys-are");
+}
+
+TEST(ParseSettings, TheVariablesNameIsNoPartOfItsValue) {
+  const Error error = error_of("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  EXPECT_EQ(error.hint, "error.settings.variable");
+  EXPECT_EQ(error.values.front(), (std::pair<std::string, std::string>{"value", "expandable_segments:True"}));
 }
 
 TEST(ParseSettings, HintsForOtherSeparators) {
@@ -145,10 +152,19 @@ TEST(ParseSettings, LeadingDigitsAreEnough) {
   EXPECT_EQ(error_of("garbage_collection_threshold:big").what, "stod");
 }
 
-TEST(ParseSettings, NegativeSizesWrapIntoHugeLimits) {
-  const AllocatorSettings settings = settings_of("max_split_size_mb:-1");
-  EXPECT_GT(settings.max_split_size_bytes, int64_t{1} << 60);
-  EXPECT_NE(settings.max_split_size_bytes, kUnlimitedBytes);
+// stoull and stoi take the sign, and the value becomes a size_t.
+TEST(ParseSettings, NegativeSizesWrapIntoNoLimit) {
+  for (const SettingsParser parser : {kUnified, kOld}) {
+    EXPECT_EQ(settings_of("max_split_size_mb:-5", parser).max_split_size_bytes, kUnlimitedBytes);
+    EXPECT_TRUE(warns("max_split_size_mb:-5", "settings-number-negative", parser));
+  }
+}
+
+TEST(ParseSettings, SizesBeyondAnyMachineStopThere) {
+  const AllocatorSettings settings =
+      settings_of("large_segment_size_mb:8796093022206,max_non_split_rounding_mb:8796093022207");
+  EXPECT_EQ(settings.large_segment_size_bytes, int64_t{1} << 50);
+  EXPECT_EQ(settings.max_non_split_rounding_bytes, int64_t{1} << 50);
 }
 
 TEST(ParseSettings, WhiteSpaceIsDroppedByUnifiedAndBlanksOnlyByOld) {
@@ -306,6 +322,15 @@ TEST(FromRecorded, ImpossibleCollectionThresholdIsLeftAside) {
     RecordedSettings recorded;
     recorded.garbage_collection_threshold = threshold;
     EXPECT_EQ(from_recorded(recorded, kUnified).settings.garbage_collection_threshold, 0) << threshold;
+  }
+}
+
+TEST(FromRecorded, ImpossibleDivisionsAreLeftAside) {
+  for (const int64_t divisions : {int64_t{-1}, int64_t{3}, std::numeric_limits<int64_t>::max()}) {
+    RecordedSettings recorded;
+    recorded.roundup_power2_divisions.assign(16, 4);
+    recorded.roundup_power2_divisions[7] = divisions;
+    EXPECT_EQ(from_recorded(recorded, kUnified).settings, AllocatorSettings{}) << divisions;
   }
 }
 

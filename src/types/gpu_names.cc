@@ -27,7 +27,7 @@ constexpr int64_t hundredths(int64_t gib_times_100) { return gib_times_100 * kGi
 constexpr int64_t sold(int64_t gib) { return gib * kGiB; }
 
 // "owner/repository#number" is a GitHub thread whose OOM message or nvidia-smi output names the card and the total.
-constexpr std::array<Card, 79> kCards = {{
+constexpr std::array<Card, 88> kCards = {{
     {"H200", "h200 h200141", 150109880320, kMeasured, "cudaMemGetInfo"},
     {"H100 80GB", "h100 h10080", hundredths(7911), kReported, "vllm-project/vllm#27508"},
     {"H100 NVL 94GB", "h100nvl h100nvl94 h10094", sold(94), kNominal, kAsSold},
@@ -88,26 +88,35 @@ constexpr std::array<Card, 79> kCards = {{
     {"RTX 4070 Laptop", "rtx4070laptop 4070laptop rtx4070mobile 4070m", sold(8), kNominal, kAsSold},
     {"RTX 4060 Ti 8GB", "rtx4060ti 4060ti rtx4060ti8", sold(8), kNominal, kAsSold},
     {"RTX 4060 Ti 16GB", "rtx4060ti 4060ti rtx4060ti16", sold(16), kNominal, kAsSold},
-    {"RTX 4060", "rtx4060 4060 rtx40608 rtx4060laptop", sold(8), kNominal, kAsSold},
+    {"RTX 4060", "rtx4060 4060 rtx40608", sold(8), kNominal, kAsSold},
+    {"RTX 4060 Laptop", "rtx4060laptop 4060laptop rtx4060mobile 4060m", sold(8), kNominal, kAsSold},
     {"RTX 3090 Ti", "rtx3090ti 3090ti", sold(24), kNominal, kAsSold},
     {"RTX 3090", "rtx3090 3090 rtx309024", hundredths(2368), kReported, "3DTopia/OpenLRM#42"},
     {"RTX 3080 Ti", "rtx3080ti 3080ti", sold(12), kNominal, kAsSold},
     {"RTX 3080 10GB", "rtx3080 3080 rtx308010", sold(10), kNominal, kAsSold},
     {"RTX 3080 12GB", "rtx3080 3080 rtx308012", sold(12), kNominal, kAsSold},
-    {"RTX 3070", "rtx3070 3070 rtx3070ti 3070ti", sold(8), kNominal, kAsSold},
+    {"RTX 3070 Ti", "rtx3070ti 3070ti", sold(8), kNominal, kAsSold},
+    {"RTX 3070", "rtx3070 3070 rtx30708", sold(8), kNominal, kAsSold},
     {"RTX 3060 Ti", "rtx3060ti 3060ti", sold(8), kNominal, kAsSold},
     {"RTX 3060 12GB", "rtx3060 3060 rtx306012", sold(12), kNominal, kAsSold},
     {"RTX 3050", "rtx3050 3050 rtx30508", sold(8), kNominal, kAsSold},
     {"Titan RTX", "titanrtx", sold(24), kNominal, kAsSold},
     {"RTX 2080 Ti", "rtx2080ti 2080ti", sold(11), kNominal, kAsSold},
-    {"RTX 2080", "rtx2080 2080 rtx2080super 2080super", sold(8), kNominal, kAsSold},
-    {"RTX 2070", "rtx2070 2070 rtx2070super 2070super", sold(8), kNominal, kAsSold},
+    {"RTX 2080 Super", "rtx2080super 2080super", sold(8), kNominal, kAsSold},
+    {"RTX 2080", "rtx2080 2080 rtx20808", sold(8), kNominal, kAsSold},
+    {"RTX 2070 Super", "rtx2070super 2070super", sold(8), kNominal, kAsSold},
+    {"RTX 2070", "rtx2070 2070 rtx20708", sold(8), kNominal, kAsSold},
     {"RTX 2060", "rtx2060 2060 rtx20606", sold(6), kNominal, kAsSold},
     {"GTX 1080 Ti", "gtx1080ti 1080ti", sold(11), kNominal, kAsSold},
-    {"GTX 1080", "gtx1080 1080 gtx1070 1070 gtx1070ti 1070ti", sold(8), kNominal, kAsSold},
-    {"GTX 1660", "gtx1660 1660 gtx1660ti 1660ti gtx1660super 1660super", sold(6), kNominal, kAsSold},
+    {"GTX 1080", "gtx1080 1080 gtx10808", sold(8), kNominal, kAsSold},
+    {"GTX 1070 Ti", "gtx1070ti 1070ti", sold(8), kNominal, kAsSold},
+    {"GTX 1070", "gtx1070 1070 gtx10708", sold(8), kNominal, kAsSold},
+    {"GTX 1660 Ti", "gtx1660ti 1660ti", sold(6), kNominal, kAsSold},
+    {"GTX 1660 Super", "gtx1660super 1660super", sold(6), kNominal, kAsSold},
+    {"GTX 1660", "gtx1660 1660 gtx16606", sold(6), kNominal, kAsSold},
     {"GTX 1060 6GB", "gtx1060 1060 gtx10606", sold(6), kNominal, kAsSold},
-    {"GTX 1650", "gtx1650 1650 gtx1050ti 1050ti", sold(4), kNominal, kAsSold},
+    {"GTX 1650", "gtx1650 1650 gtx16504", sold(4), kNominal, kAsSold},
+    {"GTX 1050 Ti", "gtx1050ti 1050ti gtx1050ti4", sold(4), kNominal, kAsSold},
 }};
 
 bool is_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); }

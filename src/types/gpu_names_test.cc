@@ -57,6 +57,16 @@ TEST(ResolveGpu, AmbiguousNameListsItsSizes) {
   EXPECT_EQ(value_of(resolve_gpu("v100").error(), "card"), "V100 16GB");
 }
 
+// What a card can compute is looked up by the name that comes back.
+TEST(ResolveGpu, ACardIsNamedAsItself) {
+  for (const std::string_view name : {"GTX 1050 Ti", "GTX 1650", "GTX 1070", "GTX 1070 Ti", "GTX 1660 Super",
+                                      "RTX 2080 Super", "RTX 2070 Super", "RTX 3070 Ti", "RTX 4060 Laptop"}) {
+    EXPECT_EQ(name_of(name), name);
+  }
+  EXPECT_EQ(compute_capability(name_of("NVIDIA GeForce GTX 1050 Ti")), 61);
+  EXPECT_EQ(compute_capability(name_of("NVIDIA GeForce GTX 1650")), 75);
+}
+
 TEST(ResolveGpu, UnknownNameSuggests) {
   EXPECT_EQ(name_of("rtx 4900"), "error.gpu-unknown");
   EXPECT_EQ(resolve_gpu("rtx 4900").error().hint, "error.gpu-near");

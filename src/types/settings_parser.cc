@@ -13,6 +13,7 @@
 #include "base/bytes_text.h"
 #include "base/did_you_mean.h"
 #include "types/allocator_settings.h"
+#include "types/limits.h"
 #include "types/settings_warnings.h"
 
 namespace oomscope {
@@ -20,7 +21,7 @@ namespace {
 
 constexpr size_t kLongestConf = 65536;
 constexpr size_t kMostWarnings = 32;
-constexpr int64_t kMostMib = std::numeric_limits<int64_t>::max() / kMiB;
+constexpr uint64_t kMostMib = kMaxSizeBytes / kMiB;  // more behaves as this does: no request comes near
 constexpr std::string_view kOutOfBounds = "Index out of bounds in ConfigTokenizer";
 
 struct Token {
@@ -152,6 +153,10 @@ const Key* find_key(const Reader& reader, std::string_view name) {
 
 // The key of the hint and its values.
 std::pair<std::string_view, Values> unknown_key_hint(const Reader& reader, std::string_view name) {
+  constexpr std::string_view kVariable = "_ALLOC_CONF=";
+  if (name.find(kVariable) != std::string_view::npos) {
+    return {"variable", {{"value", std::string(reader.conf.substr(reader.conf.find(kVariable) + kVariable.size()))}}};
+  }
   const size_t slip = name.find_first_of("=;");
   if (slip != std::string_view::npos && find_key(reader, name.substr(0, slip)) != nullptr) {
     return {"slip", {{"key", std::string(name.substr(0, slip))}, {"value", std::string(name.substr(slip + 1))}}};
@@ -170,7 +175,9 @@ std::pair<std::string_view, Values> unknown_key_hint(const Reader& reader, std::
   }
   if (name == "roundup_bypass_threshold_mb") return {"key-of-1-13", {}};
   if (name == "expandable_segments_page_size") return {"key-of-none", {}};
-  return {"leave-out", {}};
+  std::string list;
+  for (const std::string_view each : names) list += (list.empty() ? "" : ", ") + std::string(each);
+  return {"keys-are", {{"list", list}}};
 }
 
 // checkToken of the unified parser looks and goes on; consumeToken of the old one stops.
@@ -216,6 +223,9 @@ Result<uint64_t> to_unsigned(Reader& reader, size_t i, bool as_int) {
   if (read.ptr != last) {
     warn(reader, {.code = "settings-number-cut", .values = {{"text", text.substr(0, 40)}}});
   }
+  if (negative && value != 0) {
+    warn(reader, {.code = "settings-number-negative", .values = {{"text", text.substr(0, 40)}}});
+  }
   return negative ? ~value + 1 : value;
 }
 
@@ -254,7 +264,7 @@ Result<bool> to_bool(const Reader& reader, size_t i, std::string_view key) {
 
 // MiB as PyTorch keeps it, cut to what int64_t holds. The result stays below kUnlimitedBytes: a huge limit is still
 // one.
-int64_t mib_to_bytes(uint64_t mib) { return static_cast<int64_t>(std::min<uint64_t>(mib, kMostMib)) * kMiB; }
+int64_t mib_to_bytes(uint64_t mib) { return static_cast<int64_t>(std::min(mib, kMostMib)) * kMiB; }
 
 Result<size_t> read_mib(Reader& reader, size_t i, std::string_view key, uint64_t minimum, int64_t& target_bytes) {
   if (std::optional<Error> error = separator(reader, ++i, ':')) return *error;
@@ -268,6 +278,13 @@ Result<size_t> read_mib(Reader& reader, size_t i, std::string_view key, uint64_t
                      "unit-mib", of_key(key));
   }
   target_bytes = mib_to_bytes(mib);
+  return i;
+}
+
+Result<size_t> read_max_split(Reader& reader, size_t i, uint64_t minimum) {
+  int64_t& target_bytes = reader.settings.max_split_size_bytes;
+  OOM_TRY(i, read_mib(reader, i, "max_split_size_mb", minimum, target_bytes));
+  if (target_bytes >= kMaxSizeBytes) target_bytes = kUnlimitedBytes;
   return i;
 }
 
@@ -432,7 +449,7 @@ Result<size_t> read_pinned_mib(Reader& reader, size_t i, KeyId id, std::string_v
   if (mib == 0) {
     return bad_value(reader, i, "Pinned reserve segment size has to be greater than 0", "size-in-mib");
   }
-  reader.settings.pinned_reserve_segment_size_mb = static_cast<int64_t>(std::min<uint64_t>(mib, kMostMib));
+  reader.settings.pinned_reserve_segment_size_mb = static_cast<int64_t>(std::min(mib, kMostMib));
   return i;
 }
 
@@ -455,7 +472,7 @@ Result<size_t> read_value(Reader& reader, const Key& key, size_t i) {
   bool ignored = false;
   switch (key.id) {
     case KeyId::large_segment_size_mb: return read_large_segment(reader, i);
-    case KeyId::max_split_size_mb: return read_mib(reader, i, key.name, large_mib, settings.max_split_size_bytes);
+    case KeyId::max_split_size_mb: return read_max_split(reader, i, large_mib);
     case KeyId::max_non_split_rounding_mb:
       return read_mib(reader, i, key.name, large_mib, settings.max_non_split_rounding_bytes);
     case KeyId::garbage_collection_threshold: return read_threshold(reader, i);

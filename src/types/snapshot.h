@@ -124,6 +124,7 @@ struct SnapshotSegment {
 };
 
 struct Annotation {
+  static constexpr int32_t kAllDevices = -1;  // of a process, whatever devices it has
   StringId name = StringId::none;
   bool is_start = false;
   int32_t device = 0;
@@ -139,19 +140,12 @@ struct RecordedSettings {
   std::vector<int64_t> roundup_power2_divisions;  // 16 entries, or empty
 };
 
-// Which keys the file had: the only way to tell the writer's vintage, since no torch version is recorded.
+// Keys of the file that tell the writer's vintage, since no torch version is recorded.
 struct SnapshotFeatures {
-  bool bare_list = false;           // torch 1.13, or memory_snapshot()
-  bool block_history = false;       // torch 1.13 and 2.0
-  bool block_addresses = false;     // 2.1 on
-  bool segment_pool_id = false;     // 2.1 on
-  bool event_times = false;         // 2.2 on
-  bool allocator_settings = false;  // 2.4 on
-  bool external_annotations = false;
-  bool compile_context = false;
-  bool user_metadata = false;
-  bool event_pool_id = false;  // 2.12 on
-  bool host_segments = false;  // 2.13 on
+  bool block_history = false;    // torch 1.13 and 2.0
+  bool block_addresses = false;  // 2.1 on
+  bool event_pool_id = false;    // 2.12 on
+  bool host_segments = false;    // 2.13 on
 };
 
 struct Snapshot {
@@ -164,8 +158,8 @@ struct Snapshot {
   std::vector<Annotation> annotations;
   SnapshotFeatures features;
   bool complete = true;  // false: the file was cut or damaged and this is what came before
-  // Damage among the events: the segments, which stand before them in the file, are of a later time than the last event
-  // that is left. The settings stand behind the events.
+  // Damage among the events, if there are any: the segments, which stand before them in the file, are of a later time
+  // than the last event that is left. The settings stand behind the events.
   [[nodiscard]] bool events_were_cut() const { return !complete && !settings; }
   Caveats caveats;
 };

@@ -150,7 +150,6 @@ class SnapshotBuilder {
                        return std::pair(a.device, a.address) < std::pair(b.device, b.address);
                      });
     snapshot_.features.block_addresses = true;
-    snapshot_.features.segment_pool_id = true;
     if (!snapshot_.settings) conf("");
     return std::move(snapshot_);
   }

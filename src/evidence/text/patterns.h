@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace oomscope {
 
 // Any bytes are text; a pattern that does not compile is a bug that the tests show.
@@ -20,10 +22,6 @@ namespace oomscope {
 [[nodiscard]] inline re2::StringPiece piece(std::string_view line) {
   constexpr size_t kLongestLine = 4000;
   return {line.data(), std::min(line.size(), kLongestLine)};
-}
-
-[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
 }
 
 }  // namespace oomscope

@@ -22,9 +22,9 @@ namespace {
 
 constexpr char kEscape = '\x1B';
 constexpr size_t kChunkBytes = size_t{4} << 20;
-constexpr size_t kBehindBytes = size_t{256} << 10;  // kept of what was scanned: context, and the last part at the end
-constexpr size_t kAheadBytes = size_t{16} << 10;    // a message may reach so far beyond its head
-constexpr size_t kContextBytes = size_t{24} << 10;  // looked at for tracebacks and progress
+constexpr size_t kBehindBytes = size_t{256} << 10;   // kept of what was scanned: context, and the last part at the end
+constexpr size_t kAheadBytes = size_t{16} << 10;     // a message may reach so far beyond its head
+constexpr size_t kLookedAtBytes = size_t{24} << 10;  // looked at for tracebacks and progress
 constexpr size_t kTableBytes = size_t{12} << 10;
 constexpr int64_t kMostLooks = 3000;    // at one literal, before the last part of the text
 constexpr size_t kMostMessages = 2000;  // kept; more are counted
@@ -185,7 +185,7 @@ class Reader {
     while (!at_end) {
       OOM_TRY(at_end, fill());
       // The command line and what a program says of itself at its start.
-      if (base_ == 0) look_around({buffer_.data(), std::min(size_, kContextBytes)}, evidence_.surroundings);
+      if (base_ == 0) look_around({buffer_.data(), std::min(size_, kLookedAtBytes)}, evidence_.surroundings);
       scan(at_end);
       if (!at_end) keep_behind();
     }
@@ -328,7 +328,7 @@ class Reader {
   }
 
   void add_context(std::string_view text, size_t head, TextMessage& message) {
-    const size_t begin = head - std::min(head, kContextBytes);
+    const size_t begin = head - std::min(head, kLookedAtBytes);
     // Whole lines: what stands before the head on its own line ("RuntimeError: ") is part of the message.
     const std::string_view before = text.substr(begin, head - begin);
     const std::string_view raw = before.substr(0, end_of_last_line(before));
@@ -379,7 +379,7 @@ class Reader {
     const std::string_view text(buffer_.data(), size_);
     evidence_.size_bytes = static_cast<int64_t>(base_ + text.size());
     evidence_.lines = line_of(text, text.size()) - (text.empty() || text.back() == '\n' ? 1 : 0);
-    const std::string_view last = text.substr(text.size() - std::min(text.size(), kContextBytes));
+    const std::string_view last = text.substr(text.size() - std::min(text.size(), kLookedAtBytes));
     const std::vector<CleanLine> lines = clean_lines(last);
     evidence_.tail = progress_lines(lines);
     if (evidence_.messages.empty()) look_around(last, evidence_.surroundings);
