@@ -11,6 +11,8 @@ Remedy raise_cgroup_limit() {
           .applies = is_host_case,
           .snippets =
               [](const Circumstances& circumstances) {
+                if (circumstances.only_some_nodes)
+                  return bash("numactl --interleave=all python train.py\n# Slurm: srun --mem-bind=none ...");
                 if (circumstances.is_evicted) return bash("# Kubernetes: resources.requests.memory: 64Gi");
                 return std::vector<Snippet>{
                     {Place::bash, "docker run --memory=64g IMAGE\n# Kubernetes: resources.limits.memory: 64Gi"},
@@ -18,8 +20,9 @@ Remedy raise_cgroup_limit() {
               },
           .text =
               [](const Circumstances& circumstances) {
-                return Phrase{.key = circumstances.is_evicted ? "remedy.raise-cgroup-limit.evicted"
-                                                              : "remedy.raise-cgroup-limit.text"};
+                return Phrase{.key = circumstances.only_some_nodes ? "remedy.raise-cgroup-limit.nodes"
+                                     : circumstances.is_evicted    ? "remedy.raise-cgroup-limit.evicted"
+                                                                   : "remedy.raise-cgroup-limit.text"};
               }};
 }
 

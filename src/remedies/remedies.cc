@@ -140,10 +140,9 @@ std::vector<Change> changes_of(std::initializer_list<std::string_view> ids, cons
 }
 
 std::vector<Snippet> snippets_of(const Remedy& remedy, const Circumstances& circumstances) {
-  if (remedy.recipe != nullptr) {
-    return python(text_of(circumstances.framework, std::vector<Recipe>{remedy.recipe(circumstances)}));
-  }
-  return remedy.snippets != nullptr ? remedy.snippets(circumstances) : std::vector<Snippet>{};
+  std::vector<Snippet> snippets = remedy.snippets != nullptr ? remedy.snippets(circumstances) : std::vector<Snippet>{};
+  if (!snippets.empty() || remedy.recipe == nullptr) return snippets;
+  return python(text_of(circumstances.framework, std::vector<Recipe>{remedy.recipe(circumstances)}));
 }
 
 Change change_of(const Remedy& remedy, const Circumstances& circumstances, std::vector<PhraseValue> values) {

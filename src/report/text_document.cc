@@ -65,7 +65,7 @@ Phrase headline(const TextFacts& facts) {
 
 Phrase confidence_line(const TextFacts& facts) {
   Phrase also;
-  if (!facts.also.empty()) {
+  if (facts.failure != nullptr && !facts.also.empty()) {
     std::vector<Phrase> kinds;
     for (Kind kind : facts.also) kinds.push_back(Phrase{.key = "text.kind-" + std::string(name_of(kind))});
     also = Phrase{.key = "text.also"}.with("kinds", std::move(kinds));
@@ -156,7 +156,7 @@ bool failed_on_gpu(const TextFacts& facts) {
 }
 
 void add_smi(const TextFacts& facts, Language language, std::vector<Section>& sections) {
-  if (!facts.card.has(Contradiction::free_covers_request)) return;
+  if (!facts.card.has(Contradiction::free_covers_request) || facts.card.limit_decides()) return;
   List list{.title = say("text.smi", language), .entries = {}};
   for (int i = 1; i <= 5; ++i) list.entries.push_back(say("text.smi-" + std::to_string(i), language));
   sections.push_back(Section{.body = std::move(list)});
@@ -198,13 +198,14 @@ Phrase vintage_phrase(std::string_view vintage) {
 
 // Where the message stands, and of which release it is.
 void add_place(const TextFacts& facts, Language language, std::vector<Section>& sections) {
-  if (facts.failure == nullptr) return;
-  const TextMessage& failure = *facts.failure;
+  const Survival* outlived = facts.failure == nullptr ? facts.outlived() : nullptr;
+  if (facts.failure == nullptr && outlived == nullptr) return;
+  const TextMessage& failure = outlived != nullptr ? *outlived->message : *facts.failure;
   const auto dim = [&](const Phrase& phrase) {
     sections.push_back(Section{.body = Sentence{.text = say(phrase, language), .style = Style::dim}, .joined = true});
   };
   dim(Phrase{.key = "text.place"}
-          .with("file", say(facts.logs[facts.failure_log]->name, language))
+          .with("file", say(facts.logs[outlived != nullptr ? outlived->log : facts.failure_log]->name, language))
           .with("line", format_count(failure.line))
           .with("text", shortened(failure.excerpt)));
   const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
@@ -218,6 +219,8 @@ Phrase nothing_found(const TextFacts& facts) {
   for (const TextEvidence* log : facts.logs) lines += log->lines;
   return Phrase{.key = "text.nothing-found"}.with("count", format_count(lines));
 }
+
+bool is_nothing_found(const TextFacts& facts) { return facts.failure == nullptr && facts.outlived() == nullptr; }
 
 // A negative answer: what was looked for, and what would tell more.
 void add_nothing_found(const TextFacts& facts, Language language, std::vector<Section>& sections) {
@@ -323,7 +326,7 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
     if (!facts.caveats.empty()) sections.push_back(Section{.body = caveat_list(facts.caveats, language)});
     return sections;
   }
-  if (facts.failure != nullptr) {
+  if (!is_nothing_found(facts)) {
     add_failure(facts, language, sections);
   } else {
     const bool has_summary = std::any_of(facts.logs.begin(), facts.logs.end(),
@@ -354,7 +357,7 @@ Json text_payload(const TextFacts& facts, std::span<const Finding> findings) {
   payload["confidence"] = std::string(name_of(facts.confidence));
   payload["phase"] = facts.phase == Phase::unknown ? Json(nullptr) : Json(std::string(name_of(facts.phase)));
   payload["step"] = facts.step ? Json(*facts.step) : Json(nullptr);
-  payload["sentence"] = say(facts.failure == nullptr ? nothing_found(facts) : headline(facts), Language::english);
+  payload["sentence"] = say(is_nothing_found(facts) ? nothing_found(facts) : headline(facts), Language::english);
   payload["numbers"] = numbers_json(facts);
   payload["balance"] = Json::array();
   for (const BalanceRow& row : facts.balance) {

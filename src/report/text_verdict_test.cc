@@ -86,6 +86,137 @@ TEST(FewerWorkers, HasTheSumForThisMachine) {
   EXPECT_EQ(findings.front().changes.front().text.key, "remedy.fewer-workers.sum");
 }
 
+std::string caught(const std::string& what_follows) {
+  return "epoch 1 step 7 loss 0.9\nCUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 16.00 GiB total capacity; "
+         "14.00 GiB already allocated; 30.00 MiB free; 14.50 GiB reserved in total by PyTorch)\n" +
+         what_follows;
+}
+
+TEST(ARunThatWentOn, HasNotFailed) {
+  EXPECT_EQ(kind_of(caught("epoch 1 step 9 loss 0.8\nepoch 1 step 10 loss 0.7\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("skipping this batch\nepoch 1 step 9 loss 0.8\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("Training finished\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of("tcmalloc: large alloc 4294967296 bytes == 0x1\nepoch 2 loss 0.1\n"), Kind::no_failure);
+}
+TEST(ARunThatWentOn, IsToldWithWhatItOutlived) {
+  const auto found = facts_of({caught("epoch 1 step 9 loss 0.8\nepoch 1 step 10 loss 0.7\n")});
+  ASSERT_NE(found->facts.outlived(), nullptr);
+  EXPECT_EQ(found->facts.outlived()->message->line, 2);
+  EXPECT_EQ(found->facts.outlived()->sign->line, 4);
+  EXPECT_EQ(found->facts.also, std::vector<Kind>{Kind::gpu_oom});
+}
+TEST(ARunThatWentOn, IsNoneWhereTheCountersStandStill) {
+  const std::string bar = " 12%|#2   | 12/100 [00:03<00:20, 4.00it/s]\n";
+  EXPECT_NE(kind_of(caught("")), Kind::no_failure);
+  EXPECT_NE(kind_of(caught(bar + bar)), Kind::no_failure);
+}
+TEST(ARunThatWentOn, IsNoneWhereBufferedLinesComeLast) {
+  const std::string traceback =
+      "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n    loss.backward()\n";
+  const std::string lines = "step 1 loss 0.9\nstep 2 loss 0.8\nstep 3 loss 0.7\n";
+  EXPECT_NE(kind_of(traceback + oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB") + lines),
+            Kind::no_failure);
+}
+TEST(ARunThatWentOn, IsNoneWhereALauncherEndsIt) {
+  EXPECT_NE(kind_of(caught("step 9 loss 0.8\nstep 10 loss 0.7\nChildFailedError:\n")), Kind::no_failure);
+}
+TEST(ARunThatWentOn, MayEndOfSomethingElse) {
+  const auto found = facts_of({caught("step 9 loss 0.8\nstep 10 loss 0.7\nKilled\n")});
+  EXPECT_EQ(found->facts.kind, Kind::host_oom_killed);
+  EXPECT_EQ(found->facts.survived.size(), 1U);
+}
+TEST(ARunThatWentOn, LeavesAChoiceOut) {
+  EXPECT_EQ(kind_of("OutOfMemoryError: out of resource: shared memory, Required: 1, Hardware limit: 1.\n"
+                    "Ignoring this choice.\n"),
+            Kind::no_failure);
+}
+
+TEST(ZeroFigures, SayNothing) {
+  const auto none = facts_of({oom("2.00 GiB", "0 bytes", "1.00 GiB", "0 bytes", "1.20 GiB")});
+  EXPECT_EQ(none->facts.kind, Kind::gpu_oom);
+  EXPECT_TRUE(none->facts.balance.empty());
+}
+TEST(NoLimit, IsWhatTheLargestNumberMeans) {
+  const auto none =
+      facts_of({"torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\n"
+                "Currently allocated : 7.00 GiB\nRequested : 2.00 GiB\nDevice limit : 9.00 GiB\n"
+                "Free (according to CUDA): 1.00 GiB\nPyTorch limit (set by user-supplied memory fraction) : "
+                "17179869184.00 GiB\n"});
+  EXPECT_EQ(none->facts.numbers[Figure::tried], 2.0 * (1 << 30));
+  EXPECT_FALSE(none->facts.card.limit);
+  EXPECT_TRUE(none->facts.caveats.empty());
+}
+TEST(NoLimit, IsThatOfACgroupWithoutOne) {
+  const auto none =
+      facts_of({"memory: usage 3000kB, limit 9007199254740988kB, failcnt 0\n"
+                "Memory cgroup out of memory: Killed process 5 (python)\n"});
+  EXPECT_FALSE(none->facts.numbers[Figure::limit]);
+}
+TEST(Library, IsNamedByItsStatus) {
+  const auto library = [](const std::string& text) {
+    const std::vector<Finding> findings = findings_of({{"a.log", text}});
+    return findings.empty() ? "" : findings.front().claim.values.front().text;
+  };
+  EXPECT_EQ(library("RuntimeError: cuFFT error: CUFFT_ALLOC_FAILED\n"), "cuFFT");
+  EXPECT_EQ(library("CUDA error: CUSPARSE_STATUS_ALLOC_FAILED when calling `cusparseCreate(handle)`\n"), "cuSPARSE");
+  EXPECT_EQ(library("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n"), "cuBLAS");
+}
+TEST(FirstLineOfALibrary, HasThePhaseOfTheTracebackBehindIt) {
+  const auto found = facts_of(
+      {"THCudaCheck FAIL file=/src/THCStorage.cu line=58 error=2 : out of memory\nTraceback (most recent call last):\n"
+       "  File \"m.py\", line 8, in train\n    loss.backward()\n"
+       "RuntimeError: cuda runtime error (2) : out of memory at /src/THCStorage.cu:58\n"});
+  EXPECT_EQ(found->facts.phase, Phase::backward);
+  EXPECT_EQ(found->facts.failures, 1);
+}
+TEST(ProgramBesideTorch, IsNotCalledPyTorch) {
+  const std::vector<Finding> findings =
+      findings_of({{"a.log", "allocating 8192.00 MiB on device 0: cudaMalloc failed: out of memory\n"}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().claim.key, "log.program-request.claim");
+  EXPECT_EQ(findings.front().changes.front().text.key, "remedy.offload.llama");
+}
+
+std::string killed(const std::string& constraint, const std::string& process) {
+  return "oom-kill:constraint=" + constraint + ",nodemask=0,task=x\nOut of memory: Killed process 991 (" + process +
+         ") total-vm:40000kB, anon-rss:30000kB, file-rss:100kB, shmem-rss:0kB\n";
+}
+std::string claim_of(const std::string& text) {
+  const std::vector<Finding> findings = findings_of({{"a.log", text}});
+  return findings.empty() ? "" : findings.front().claim.key;
+}
+TEST(KilledByTheKernel, ForTheNodesThatTheJobMayUse) {
+  EXPECT_EQ(claim_of(killed("CONSTRAINT_NONE", "python3")), "log.host-killed-named.claim");
+  EXPECT_EQ(claim_of(killed("CONSTRAINT_CPUSET", "python3")), "log.host-killed-nodes.claim");
+  EXPECT_EQ(claim_of(killed("CONSTRAINT_MEMORY_POLICY", "python3")), "log.host-killed-nodes.claim");
+}
+TEST(KilledByTheKernel, AnotherProgramThanTheJob) {
+  EXPECT_EQ(claim_of(killed("CONSTRAINT_NONE", "chrome")), "log.host-killed-other.claim");
+  const std::vector<Finding> findings = findings_of({{"a.log", killed("CONSTRAINT_NONE", "chrome")}});
+  EXPECT_EQ(findings.front().changes.size(), 1U);
+}
+TEST(KilledByTheKernel, NotTheWorkerThatTheLogNames) {
+  const std::string worker = "RuntimeError: DataLoader worker (pid 4242) is killed by signal: Killed.\n";
+  const auto other = facts_of({worker, killed("CONSTRAINT_NONE", "java")});
+  EXPECT_EQ(other->facts.kind, Kind::dataloader_worker_killed);
+  EXPECT_EQ(other->facts.caveats.front().code, "text-other-victim");
+  const auto python = facts_of({worker, killed("CONSTRAINT_NONE", "python")});
+  EXPECT_EQ(python->facts.kind, Kind::host_oom_killed);
+  EXPECT_EQ(python->facts.caveats.front().code, "text-other-victim");
+}
+TEST(ACrash, IsNamedByItsExitCode) {
+  const auto crash = facts_of({"failed (exitcode: -11) local_rank: 0 (pid: 3) of binary: python\n"});
+  EXPECT_EQ(crash->facts.failure->what, "exitcode: -11");
+}
+TEST(ALimitThatDecides, IsStated) {
+  const auto limited = facts_of(
+      {"CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 60.00 GiB is "
+       "free. Including non-PyTorch memory, this process has 8.50 GiB memory in use. 8.00 GiB allowed; Of the "
+       "allocated "
+       "memory 6.00 GiB is allocated by PyTorch, and 1.80 GiB is reserved by PyTorch but unallocated."});
+  EXPECT_EQ(limited->facts.caveats.front().code, "text-limit-decides");
+}
+
 TEST(KindByFigures, Capacity) {
   EXPECT_EQ(kind_of(oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")), Kind::gpu_oom_capacity);
 }

@@ -205,9 +205,11 @@ Circumstances circumstances_of(const TextFacts& facts) {
   known.is_container = facts.around.is_container;
   known.is_slurm = facts.around.is_slurm;
   known.is_evicted = facts.failure != nullptr && facts.failure->id == "pod.evicted";
+  known.only_some_nodes = facts.only_some_nodes;
   known.is_rocm = facts.around.is_rocm || (facts.failure != nullptr && facts.failure->backend == "HIP") ||
                   known.torch_version.find("rocm") != std::string::npos;
   if (facts.failure != nullptr && facts.failure->id.starts_with("vllm.")) known.framework = "vllm";
+  if (program_beside_torch(facts) == "llama.cpp") known.framework = "llama.cpp";
   known.is_windows = facts.around.is_windows || facts.kind == Kind::windows_commit_limit;
   known.figures.host_limit = facts.kind == Kind::cgroup_or_slurm_limit ? facts.card.limit : std::nullopt;
   if (facts.around.host_total_bytes && !known.figures.host_limit)
@@ -235,8 +237,19 @@ std::vector<std::string_view> remedies_of_phase(const TextFacts& facts) {
   return list;
 }
 
+std::string_view program_beside_torch(const TextFacts& facts) {
+  if (facts.failure == nullptr) return {};
+  const std::string_view id = facts.failure->id;
+  const bool is_bare = facts.failure->family == Family::bare_gpu && facts.failure->frames.empty();
+  if (id.starts_with("ggml.") || (is_bare && facts.around.framework == "llama.cpp")) return "llama.cpp";
+  if (id.starts_with("tensorrt.")) return "TensorRT";
+  if (id.starts_with("faiss.")) return "faiss";
+  return {};
+}
+
 bool is_oversized_request(const TextFacts& facts) {
-  constexpr int64_t kOversized = 30 * kGiB;  // where no total is printed: no tensor of a usual step
+  if (!program_beside_torch(facts).empty()) return false;  // their buffers hold a model
+  constexpr int64_t kOversized = 30 * kGiB;                // where no total is printed: no tensor of a usual step
   const std::optional<int64_t>& tried = facts.card.tried;
   if (!tried) return false;
   const int64_t total = facts.card.total.value_or(0);  // a total of nothing is an impossible figure, and says nothing

@@ -52,6 +52,7 @@ std::span<const Cause> causes() {
       Cause{.id = "library-failure", .find = find_log_library},
       Cause{.id = "loader-worker", .find = find_log_loader_worker},
       Cause{.id = "memory-grows", .find = find_log_leak},
+      Cause{.id = "none", .find = find_log_outlived},
       Cause{.id = "not-memory", .find = find_log_not_memory},
       Cause{.id = "other-backend", .find = find_log_other_backend},
       Cause{.id = "other-memory-on-card", .find = find_log_other_processes},

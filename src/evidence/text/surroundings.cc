@@ -121,8 +121,11 @@ void look_around(std::string_view raw, Surroundings& around) {
         sets_expandable_segments(squeezed) || contains(squeezed, "expandable_segmentsisenabled");
   }
   if (around.gpu_name.empty()) find_gpu_name(subject, around);
+  const bool is_llama = contains(raw, "ggml") || contains(raw, "llama_model_load") || contains(raw, "llama.cpp") ||
+                        contains(raw, "llama runner");
+  if (around.framework.empty() && is_llama) around.framework = "llama.cpp";
   if (around.framework.empty()) {
-    for (std::string_view name : {"deepspeed", "lightning", "accelerate", "transformers"}) {
+    for (std::string_view name : {"vllm", "deepspeed", "lightning", "accelerate", "transformers"}) {
       if (contains(raw, std::string("/") + std::string(name)) && around.framework.empty()) around.framework = name;
     }
   }

@@ -12,6 +12,7 @@
 #include "evidence/text/cut_literals.h"
 #include "evidence/text/frames.h"
 #include "evidence/text/matcher.h"
+#include "evidence/text/run_signs.h"
 #include "evidence/text/squeeze.h"
 #include "evidence/text/surroundings.h"
 #include "evidence/text/tables.h"
@@ -29,6 +30,7 @@ constexpr size_t kTableBytes = size_t{12} << 10;
 constexpr int64_t kMostLooks = 3000;    // at one literal, before the last part of the text
 constexpr size_t kMostMessages = 2000;  // kept; more are counted
 constexpr size_t kMostContexts = 200;   // messages with frames and progress
+constexpr size_t kMostBehind = 2000;    // messages behind which signs of life are looked for
 constexpr int64_t kMostCuts = 50000;    // comparisons with the lines behind a break, before the last part
 
 // Literals of the messages, then those of the tables.
@@ -275,6 +277,33 @@ class Reader {
       add_context(text, head, message);
       look_around(text.substr(head, kAheadAtMost), evidence_.surroundings);
     }
+    if (contexts_ <= kMostBehind && message.strength > 0) add_what_follows(text, head, begin + found->end, message);
+  }
+
+  // What the program says and does behind a failure.
+  void add_what_follows(std::string_view text, size_t head, size_t end, TextMessage& message) {
+    constexpr size_t kFar = size_t{14} << 10;
+    constexpr size_t kNear = size_t{3} << 10;
+    const size_t line_end = std::min(text.find('\n', end), text.size());
+    const std::string_view behind = text.substr(line_end, contexts_ <= kMostContexts ? kFar : kNear);
+    const std::vector<CleanLine> lines = clean_lines(behind);
+    message.after = placed_signs(text, run_signs(lines, message.rank), line_end);
+    message.handling = handling_of(lines, message.rank);
+    // Its own line may say so too, behind what was matched or before it.
+    const size_t line = text.substr(0, head).find_last_of('\n') + 1;
+    constexpr size_t kLongestLine = 4000;
+    const std::string_view own = text.substr(line, std::min(line_end - line, kLongestLine));
+    message.handling = std::max(message.handling, handling_of(clean_lines(own), std::nullopt));
+  }
+
+  // With their places in the whole text, `begin` being that of the text they were found in.
+  std::vector<RunSign> placed_signs(std::string_view text, std::vector<RunSign> signs, size_t begin) {
+    for (RunSign& sign : signs) {
+      const size_t at = begin + static_cast<size_t>(sign.offset_bytes);
+      sign.line = line_of(text, at);
+      sign.offset_bytes = static_cast<int64_t>(base_ + at);
+    }
+    return signs;
   }
 
   // Up to where the text is part of messages, as far as the rank of the line at `at` is concerned: the wrapped lines of
@@ -336,6 +365,7 @@ class Reader {
     message.frames = last_traceback(lines, message.rank);
     message.before = progress_lines(lines);
     message.previous_line = last_line(lines);
+    message.stands_in_order = !may_be_overtaken(lines);
     constexpr size_t kLongestPrefix = 100;
     const std::string_view own_line = text.substr(begin + raw.size(), before.size() - raw.size() + kLongestPrefix);
     message.time_seconds = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
@@ -381,17 +411,22 @@ class Reader {
     evidence_.lines = line_of(text, text.size()) - (text.empty() || text.back() == '\n' ? 1 : 0);
     const std::string_view last = text.substr(text.size() - std::min(text.size(), kContextBytes));
     const std::vector<CleanLine> lines = clean_lines(last);
-    evidence_.tail = progress_lines(lines);
+    evidence_.last_signs = placed_signs(text, run_signs(lines, std::nullopt), text.size() - last.size());
+    evidence_.ends_by_launcher = ends_by_launcher(lines);
     if (evidence_.messages.empty()) look_around(last, evidence_.surroundings);
     take_last_error(text, last, lines);
   }
 
   // A program that died of an error of its own, where nothing else tells of a failure.
   void take_last_error(std::string_view text, std::string_view last, const std::vector<CleanLine>& lines) {
-    const bool fails = std::any_of(evidence_.messages.begin(), evidence_.messages.end(),
-                                   [](const TextMessage& message) { return message.strength > 0; });
+    // Behind a failure that the run outlived there may be another one.
+    const bool fails =
+        std::any_of(evidence_.messages.begin(), evidence_.messages.end(), [](const TextMessage& message) {
+          return message.strength > 0 && message.after.empty() && message.handling == Handling::none;
+        });
     const std::optional<LastError> error = fails ? std::nullopt : last_error(lines);
-    if (!error) return;
+    const size_t of_error = error ? text.size() - last.size() + error->raw_begin : 0;
+    if (!error || of_error < message_end_) return;
     TextMessage& message = evidence_.messages.emplace_back();
     message.id = "program.error";
     message.family = Family::program;
@@ -399,9 +434,8 @@ class Reader {
     message.strength = 1;
     message.what = error->name;
     message.excerpt = error->text;
-    const size_t at = text.size() - last.size() + error->raw_begin;
-    message.offset_bytes = static_cast<int64_t>(base_ + at);
-    message.line = line_of(text, at);
+    message.offset_bytes = static_cast<int64_t>(base_ + of_error);
+    message.line = line_of(text, of_error);
     message.frames = last_traceback(lines, std::nullopt);
     ++evidence_.seen["program.error"];
   }

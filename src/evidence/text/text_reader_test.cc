@@ -92,7 +92,8 @@ const std::vector<Example> kExamples = {
     {"paddle.oom",
      "Out of memory error on GPU 0. Cannot allocate 2.000000GB memory on GPU 0, 6.000000GB memory has been allocated "
      "and available memory is only 1.000000GB."},
-    {"mxnet.malloc", "cudaMalloc failed: out of memory"},
+    {"mxnet.malloc", "src/storage/./pooled_storage_manager.h:143: cudaMalloc failed: out of memory"},
+    {"cuda.malloc", "cudaMalloc failed: out of memory"},
     {"cupy.oom", "Out of memory allocating 1,024 bytes (allocated so far: 2,048 bytes)."},
     {"rmm.oom", "std::bad_alloc: out_of_memory: CUDA error at: x.hpp"},
     {"cpu.allocator", "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4321 bytes. Error code 12"},
@@ -133,6 +134,7 @@ const std::vector<Example> kExamples = {
      "shmem-rss:10kB, UID:0"},
     {"kernel.constraint-memcg", "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/job,task=python"},
     {"kernel.constraint", "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=python"},
+    {"kernel.constraint-nodes", "oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=0,task=python"},
     {"kernel.global", "Out of memory: Kill process 5 (python) score 9 or sacrifice child"},
     {"kernel.killed", "Killed process 5 (python), UID 0, total-vm:40kB, anon-rss:30kB, file-rss:20kB"},
     {"kernel.invoked", "python invoked oom-killer: gfp_mask=0x1"},

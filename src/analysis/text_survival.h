@@ -1,0 +1,19 @@
+// Which messages of failures the run outlived: behind them it went on.
+#pragma once
+
+#include <vector>
+
+#include "types/text_evidence.h"
+
+namespace oomscope {
+
+struct Survival {
+  const TextMessage* message = nullptr;
+  size_t log = 0;
+  const RunSign* sign = nullptr;  // the last line that shows it; null: the message itself is none of a failure
+};
+
+// Of one log, in its order.
+[[nodiscard]] std::vector<Survival> find_survivals(const TextEvidence& evidence, size_t log);
+
+}  // namespace oomscope
