@@ -277,6 +277,9 @@ void collect_figures(std::span<const TextEvidence> logs, TextFacts& facts) {
         add_figures(message, facts.numbers);
     }
   }
+  if (facts.kind != Kind::cgroup_or_slurm_limit && facts.kind != Kind::host_oom_killed) return;
+  if (!facts.numbers[Figure::limit]) facts.numbers[Figure::limit] = facts.around.job_limit_bytes;
+  if (!facts.numbers[Figure::used]) facts.numbers[Figure::used] = facts.around.job_used_bytes;
 }
 
 // Whether the name of a process, as the kernel prints it, may be that of a job: Python and what it renames itself to,
@@ -366,6 +369,23 @@ void add_row(TextFacts& facts, const char* name, int64_t bytes, const char* sour
   facts.balance_total_bytes += bytes;
 }
 
+// The largest of the listed processes by their numbers, the rest together.
+void add_others(TextFacts& facts) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::pair<int64_t, int64_t>> listed = facts.card.others_by_pid;
+  std::stable_sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  int64_t rest = 0;
+  for (size_t i = 0; i < listed.size(); ++i) {
+    if (i >= kNamed) {
+      rest += listed[i].second;
+      continue;
+    }
+    add_row(facts, "other-process", listed[i].second, "message", true);
+    facts.balance.back().name.values.push_back({.name = "pid", .text = std::to_string(listed[i].first), .phrases = {}});
+  }
+  if (rest > 0) add_row(facts, "others", rest, "message", true);
+}
+
 // Rows that add up to the card's total; what no figure explains is a row of its own.
 void fill_balance(TextFacts& facts) {
   const CardFigures& card = facts.card;
@@ -376,11 +396,7 @@ void fill_balance(TextFacts& facts) {
     add_row(facts, "own-outside", *outside, card.has(Contradiction::own_listed_as_other) ? "pid-is-self" : "difference",
             true);
   }
-  if (!card.others.empty()) {
-    int64_t others = 0;
-    for (int64_t each : card.others) others += each;
-    add_row(facts, "others", others, "message", true);
-  }
+  add_others(facts);
   const bool is_limited = card.limit && *card.limit < *card.total;
   const int64_t left = is_limited ? std::clamp<int64_t>(*card.limit - *card.reserved, 0, *card.free) : *card.free;
   if (is_limited) {
@@ -465,6 +481,8 @@ void merge_surroundings(const Surroundings& from, Surroundings& to) {
   if (to.gpu_processes.empty()) to.gpu_processes = from.gpu_processes;
   if (!to.host_total_bytes) to.host_total_bytes = from.host_total_bytes;
   if (!to.host_available_bytes) to.host_available_bytes = from.host_available_bytes;
+  if (!to.job_limit_bytes) to.job_limit_bytes = from.job_limit_bytes;
+  if (!to.job_used_bytes) to.job_used_bytes = from.job_used_bytes;
   if (!to.shm_total_bytes) to.shm_total_bytes = from.shm_total_bytes;
   if (!to.shm_used_bytes) to.shm_used_bytes = from.shm_used_bytes;
   if (!to.num_workers) to.num_workers = from.num_workers;
@@ -474,7 +492,10 @@ void merge_surroundings(const Surroundings& from, Surroundings& to) {
   if (!to.ranks_on_host) to.ranks_on_host = from.ranks_on_host;
   if (!to.batch_bytes) to.batch_bytes = from.batch_bytes;
   if (to.framework.empty()) to.framework = from.framework;
+  to.in_force.insert(from.in_force.begin(), from.in_force.end());
   to.is_windows |= from.is_windows;
+  to.is_cmd |= from.is_cmd;
+  to.is_image_build |= from.is_image_build;
   to.is_wsl |= from.is_wsl;
   to.is_notebook |= from.is_notebook;
   to.is_container |= from.is_container;
@@ -586,6 +607,7 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
     facts.phase = phase.phase;
     facts.step = phase.step;
     facts.after_training = phase.after_training;
+    facts.is_first = phase.is_first;
     const KindDecision decision = decide_kind(facts);
     facts.kind = decision.kind;
     facts.also = decision.also;

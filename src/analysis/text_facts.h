@@ -45,6 +45,7 @@ struct TextFacts {
   Phase phase = Phase::unknown;
   std::optional<int> step;      // of the job, as far as progress lines tell
   bool after_training = false;  // progress of training was seen before
+  bool is_first = false;        // as in TextPhase
   CardFigures card;
   PrintedFigures numbers;  // of the failure, with what other messages of the same kind add
   std::vector<BalanceRow> balance;
@@ -77,6 +78,7 @@ struct TextPhase {
   Phase phase = Phase::unknown;
   std::optional<int> step;
   bool after_training = false;
+  bool is_first = false;  // forward, backward or step: the first one of the job
 };
 [[nodiscard]] TextPhase phase_of(const TextMessage& message);
 

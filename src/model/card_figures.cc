@@ -121,6 +121,7 @@ CardFigures reconcile_card(const TextMessage& message) {
       card.own = bytes;
     } else {
       card.others.push_back(*bytes);
+      card.others_by_pid.emplace_back(message.processes[i].first, *bytes);
     }
   }
   find_contradictions(message, card);

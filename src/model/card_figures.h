@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "types/text_evidence.h"
@@ -34,10 +35,11 @@ struct CardFigures {
   std::optional<int64_t> free;
   std::optional<int64_t> allocated;
   std::optional<int64_t> reserved;
-  std::optional<int64_t> unused;  // reserved and not handed out
-  std::optional<int64_t> own;     // this process on the card, context included
-  std::optional<int64_t> limit;   // of this process; empty where none is set
-  std::vector<int64_t> others;    // listed processes that are not this one
+  std::optional<int64_t> unused;                           // reserved and not handed out
+  std::optional<int64_t> own;                              // this process on the card, context included
+  std::optional<int64_t> limit;                            // of this process; empty where none is set
+  std::vector<int64_t> others;                             // listed processes that are not this one
+  std::vector<std::pair<int64_t, int64_t>> others_by_pid;  // the same with their numbers in front
   std::vector<Contradiction> contradictions;
 
   [[nodiscard]] bool has(Contradiction each) const;

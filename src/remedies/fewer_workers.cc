@@ -40,7 +40,7 @@ Remedy fewer_workers() {
                 const std::string workers = std::to_string(workers_that_fit(circumstances).value_or(2));
                 if (circumstances.framework == "transformers")
                   return python("args = TrainingArguments(\"out\", dataloader_num_workers=" + workers + ")");
-                return python("loader = DataLoader(dataset, batch_size=32, num_workers=" + workers + ")");
+                return loader(circumstances, "num_workers=" + workers);
               },
           .text =
               [](const Circumstances& circumstances) {

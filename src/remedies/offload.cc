@@ -54,7 +54,10 @@ Remedy offload() {
               },
           .recipe =
               [](const Circumstances& circumstances) {
-                if (circumstances.variant == "offload-optimizer") return states(circumstances);
+                const bool is_step =
+                    circumstances.phase == Phase::optimizer_step || circumstances.phase == Phase::second_step;
+                const bool for_states = circumstances.variant.empty() && is_step && !is_llama(circumstances);
+                if (circumstances.variant == "offload-optimizer" || for_states) return states(circumstances);
                 if (circumstances.variant == "offload-parameters") return parameters(circumstances);
                 if (circumstances.framework == "transformers") {
                   return Recipe{.lines = {"model = AutoModelForCausalLM.from_pretrained(name, device_map=\"auto\", "

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,10 +73,14 @@ struct Circumstances {
   bool is_notebook = false;
   bool is_container = false;
   bool is_slurm = false;
+  std::string scheduler = {};    // "pbs", "sge", "lsf", "condor" where its own words name it, or empty
   bool is_evicted = false;       // a pod, for its node's sake
   bool only_some_nodes = false;  // the job may use the memory of some NUMA nodes alone
   bool is_windows = false;
+  bool is_cmd = false;          // Windows' older prompt
+  bool is_image_build = false;  // of a container
   bool is_rocm = false;
+  std::set<std::string, std::less<>> in_force = {};  // remedies that the case has already
   Figures figures = {};
 };
 
@@ -118,7 +123,10 @@ struct Remedy {
 [[nodiscard]] Change change_of(const Remedy& remedy, const Circumstances& circumstances,
                                std::vector<PhraseValue> values = {});
 
-// Those of `ids` that apply, in the order given. An id that the catalogue does not have is left out.
+// May it help, and is it not in force already?
+[[nodiscard]] bool is_open(const Remedy& remedy, const Circumstances& circumstances);
+
+// Those of `ids` that are open, in the order given. An id that the catalogue does not have is left out.
 [[nodiscard]] std::vector<Change> changes_of(std::initializer_list<std::string_view> ids,
                                              const Circumstances& circumstances);
 

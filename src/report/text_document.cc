@@ -34,6 +34,8 @@ Phrase host_figures(const TextFacts& facts) {
   std::vector<Phrase> parts;
   if (facts.numbers[Figure::limit])
     parts.push_back(Phrase{.key = "text.figure-limit"}.with("bytes", text(facts.numbers[Figure::limit])));
+  if (facts.numbers[Figure::used] && !facts.numbers[Figure::total])
+    parts.push_back(Phrase{.key = "text.figure-used"}.with("bytes", text(facts.numbers[Figure::used])));
   if (facts.numbers[Figure::used] && facts.numbers[Figure::total]) {
     parts.push_back(Phrase{.key = "text.figure-host"}
                         .with("used", text(facts.numbers[Figure::used]))
@@ -55,7 +57,8 @@ Phrase headline(const TextFacts& facts) {
   if (facts.failure != nullptr && facts.failure->gpu)
     where = Phrase{.key = "text.on-gpu"}.with("gpu", std::to_string(*facts.failure->gpu));
   if (facts.phase != Phase::unknown)
-    phase = Phrase{.key = "text.during"}.with("phase", Phrase{.key = "instant." + std::string(name_of(facts.phase))});
+    phase = Phrase{.key = facts.is_first ? "text.during-first" : "text.during"}.with(
+        "phase", Phrase{.key = "instant." + std::string(name_of(facts.phase))});
   return Phrase{.key = "text.headline"}
       .with("what", Phrase{.key = "text.is-" + std::string(name_of(facts.kind))})
       .with("where", std::move(where))
@@ -162,25 +165,33 @@ void add_smi(const TextFacts& facts, Language language, std::vector<Section>& se
   sections.push_back(Section{.body = std::move(list)});
 }
 
-void add_summaries(const TextFacts& facts, Language language, std::vector<Section>& sections) {
-  for (const TextEvidence* log : facts.logs) {
-    for (const MemorySummary& summary : log->summaries) {
-      const auto bytes = [&](std::string_view metric, size_t column) {
-        for (const SummaryRow& row : summary.rows) {
-          if (row.metric == metric) return format_mib(static_cast<int64_t>(row.values[column]));
-        }
-        return std::string("?");
-      };
-      const Phrase state = summary.num_ooms > 0 ? Phrase{.key = "text.summary-failures"}
-                                                      .with("ooms", format_count(summary.num_ooms))
-                                                      .with("device", std::to_string(summary.device))
-                                                : Phrase{.key = "text.summary-state"}
-                                                      .with("device", std::to_string(summary.device))
-                                                      .with("allocated", bytes("allocated_bytes.all", 0))
-                                                      .with("peak", bytes("allocated_bytes.all", 1))
-                                                      .with("reserved", bytes("reserved_bytes.all", 0));
-      sections.push_back(Section{.body = Sentence{.text = say(state, language)}, .joined = true});
+Phrase summary_phrase(const MemorySummary& summary) {
+  const auto bytes = [&](std::string_view metric, size_t column) {
+    for (const SummaryRow& row : summary.rows) {
+      if (row.metric == metric) return format_mib(static_cast<int64_t>(row.values[column]));
     }
+    return std::string("?");
+  };
+  return Phrase{.key = summary.num_ooms > 0 ? "text.summary-failures" : "text.summary-state"}
+      .with("count", format_count(summary.num_ooms))
+      .with("device", std::to_string(summary.device))
+      .with("allocated", bytes("allocated_bytes.all", 0))
+      .with("peak", bytes("allocated_bytes.all", 1))
+      .with("reserved", bytes("reserved_bytes.all", 0));
+}
+
+// Of all that the logs hold.
+std::vector<const MemorySummary*> summaries_of(const TextFacts& facts) {
+  std::vector<const MemorySummary*> all;
+  for (const TextEvidence* log : facts.logs) {
+    for (const MemorySummary& summary : log->summaries) all.push_back(&summary);
+  }
+  return all;
+}
+
+void add_summaries(const TextFacts& facts, Language language, std::vector<Section>& sections) {
+  for (const MemorySummary* summary : summaries_of(facts)) {
+    sections.push_back(Section{.body = Sentence{.text = say(summary_phrase(*summary), language)}, .joined = true});
   }
 }
 
@@ -240,6 +251,17 @@ void add_failure(const TextFacts& facts, Language language, std::vector<Section>
   sentence(confidence_line(facts));
   add_place(facts, language, sections);
   if (!facts.balance.empty()) sections.push_back(Section{.body = balance_table(facts, language)});
+}
+
+// The answer in one sentence; where the text holds a summary alone, that of the device whose requests failed, or the
+// first.
+Phrase sentence_of(const TextFacts& facts) {
+  if (!is_nothing_found(facts)) return headline(facts);
+  const std::vector<const MemorySummary*> summaries = summaries_of(facts);
+  const auto failed = std::find_if(summaries.begin(), summaries.end(),
+                                   [](const MemorySummary* summary) { return summary->num_ooms > 0; });
+  if (failed != summaries.end()) return summary_phrase(**failed);
+  return summaries.empty() ? nothing_found(facts) : summary_phrase(*summaries.front());
 }
 
 Json kinds_json(const std::vector<Kind>& kinds) {
@@ -329,9 +351,7 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
   if (!is_nothing_found(facts)) {
     add_failure(facts, language, sections);
   } else {
-    const bool has_summary = std::any_of(facts.logs.begin(), facts.logs.end(),
-                                         [](const TextEvidence* log) { return !log->summaries.empty(); });
-    if (!has_summary) add_nothing_found(facts, language, sections);
+    if (summaries_of(facts).empty()) add_nothing_found(facts, language, sections);
     add_summaries(facts, language, sections);
   }
   for (const Finding& finding : findings) {
@@ -357,7 +377,7 @@ Json text_payload(const TextFacts& facts, std::span<const Finding> findings) {
   payload["confidence"] = std::string(name_of(facts.confidence));
   payload["phase"] = facts.phase == Phase::unknown ? Json(nullptr) : Json(std::string(name_of(facts.phase)));
   payload["step"] = facts.step ? Json(*facts.step) : Json(nullptr);
-  payload["sentence"] = say(is_nothing_found(facts) ? nothing_found(facts) : headline(facts), Language::english);
+  payload["sentence"] = say(sentence_of(facts), Language::english);
   payload["numbers"] = numbers_json(facts);
   payload["balance"] = Json::array();
   for (const BalanceRow& row : facts.balance) {

@@ -98,6 +98,13 @@ TEST(ARunThatWentOn, HasNotFailed) {
   EXPECT_EQ(kind_of(caught("Training finished\n")), Kind::no_failure);
   EXPECT_EQ(kind_of("tcmalloc: large alloc 4294967296 bytes == 0x1\nepoch 2 loss 0.1\n"), Kind::no_failure);
 }
+TEST(ARunThatWentOn, HasCountersOfAnyForm) {
+  EXPECT_EQ(kind_of("out of memory (CUDA out of memory. Tried to allocate 1.00 GiB), batch skipped\n"
+                    "Epoch: [0][20/500] Time 0.3 Loss 3.2\n"),
+            Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("Epoch: [0][20/500] Time 0.3\nEpoch: [0][40/500] Time 0.3\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("{'loss': 0.5, 'epoch': 0.35}\n{'loss': 0.4, 'epoch': 0.36}\n")), Kind::no_failure);
+}
 TEST(ARunThatWentOn, IsToldWithWhatItOutlived) {
   const auto found = facts_of({caught("epoch 1 step 9 loss 0.8\nepoch 1 step 10 loss 0.7\n")});
   ASSERT_NE(found->facts.outlived(), nullptr);
@@ -215,6 +222,126 @@ TEST(ALimitThatDecides, IsStated) {
        "allocated "
        "memory 6.00 GiB is allocated by PyTorch, and 1.80 GiB is reserved by PyTorch but unallocated."});
   EXPECT_EQ(limited->facts.caveats.front().code, "text-limit-decides");
+}
+
+// The ids of what is offered first of all, of a log with this line before a failure of capacity.
+std::vector<std::string> offered(const std::string& line) {
+  const std::vector<Finding> findings =
+      findings_of({{"a.log", line +
+                                 "\nTraceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n"
+                                 "    loss.backward()\n" +
+                                 oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")}});
+  std::vector<std::string> ids;
+  if (!findings.empty()) {
+    for (const Change& change : findings.front().changes) ids.push_back(change.remedy);
+  }
+  return ids;
+}
+bool offers(const std::string& line, std::string_view remedy) {
+  const std::vector<std::string> ids = offered(line);
+  return std::find(ids.begin(), ids.end(), remedy) != ids.end();
+}
+
+TEST(InForce, IsNotOfferedAgain) {
+  EXPECT_TRUE(offers("python t.py --batch_size 8", "smaller-batch"));
+  EXPECT_FALSE(offers("python t.py --batch_size 1", "smaller-batch"));
+  EXPECT_FALSE(offers("per_device_train_batch_size=1, per_device_eval_batch_size=8", "smaller-batch"));
+  EXPECT_TRUE(offers("per_device_train_batch_size=8, per_device_eval_batch_size=1", "smaller-batch"));
+  EXPECT_TRUE(offers("'fp16': False", "mixed-precision"));
+  EXPECT_FALSE(offers("'fp16': True", "mixed-precision"));
+  EXPECT_FALSE(offers("Trainer(precision=\"bf16-mixed\")", "mixed-precision"));
+  EXPECT_FALSE(offers("torch_dtype=torch.bfloat16", "mixed-precision"));
+  EXPECT_TRUE(offers("gradient_checkpointing=False", "checkpointing"));
+  EXPECT_FALSE(offers("gradient_checkpointing=True", "checkpointing"));
+  EXPECT_FALSE(offers("python t.py --gradient_checkpointing --lr 1", "checkpointing"));
+}
+TEST(InForce, LeavesEnoughToOffer) {
+  EXPECT_GE(offered("--batch_size 1 'bf16': True, gradient_checkpointing=True").size(), 3U);
+}
+TEST(Batch, IsTheOneOfACard) {
+  const auto batch = [](const std::string& text) {
+    return read_text(text + "\nKilled\n", "a.log").surroundings.batch_size;
+  };
+  EXPECT_EQ(batch("Instantaneous batch size per device = 2"), 2);
+  EXPECT_EQ(batch("{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 4}"), 4);
+  EXPECT_EQ(batch("Total train batch size = 16"), std::nullopt);
+  EXPECT_EQ(batch("def run(x, batch_size=1):"), std::nullopt);
+}
+TEST(Paste, IsForThePlaceThatTheLogShows) {
+  const std::string held =
+      "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of "
+      "which 500.00 MiB is free. Of the allocated memory 9.00 GiB is allocated by PyTorch, and "
+      "5.50 GiB is reserved by PyTorch but unallocated.\n";
+  const auto pasted = [&](const std::string& before) {
+    return findings_of({{"a.log", before + "\n" + held}}).front().changes.front().commands;
+  };
+  EXPECT_TRUE(pasted("C:\\Users\\me>python t.py").front().starts_with("set "));
+  EXPECT_TRUE(pasted("PS C:\\Users\\me> python t.py").front().starts_with("$env:"));
+  EXPECT_TRUE(pasted("Step 3/9 : RUN python t.py in Dockerfile").front().starts_with("ENV "));
+  EXPECT_TRUE(pasted("docker run image python t.py").back().starts_with("ENV "));
+  EXPECT_TRUE(pasted("#SBATCH --gres=gpu:1").front().starts_with("export "));
+  EXPECT_TRUE(pasted("Cell In[3], line 1").front().starts_with("%env "));
+}
+TEST(Loader, HasTheBatchOfTheCase) {
+  const std::string killed = "RuntimeError: DataLoader worker (pid 4) is killed by signal: Killed.\n";
+  const auto pasted = [&](const std::string& before) {
+    return findings_of({{"a.log", before + "\n" + killed}}).front().changes.front().commands.front();
+  };
+  EXPECT_NE(pasted("").find("batch_size=batch_size,"), std::string::npos);
+  EXPECT_NE(pasted("--batch_size 24").find("batch_size=24,"), std::string::npos);
+}
+TEST(Growth, ThatIsSteadyStandsFirst) {
+  std::string log;
+  for (int step = 1; step < 9; ++step)
+    log += "step " + std::to_string(step) + " memory allocated: " + std::to_string(step) + ".50 GiB\n";
+  const std::vector<Finding> findings =
+      findings_of({{"a.log", log + oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")}});
+  EXPECT_EQ(findings.front().id, "memory-grows");
+}
+
+TEST(Jobs, SayHowMuchWasUsedOfWhichLimit) {
+  const auto figures = [](const std::string& text) {
+    const auto found = facts_of({text});
+    EXPECT_EQ(found->facts.kind, Kind::cgroup_or_slurm_limit) << text;
+    return std::pair(found->facts.numbers[Figure::used].value_or(0), found->facts.numbers[Figure::limit].value_or(0));
+  };
+  const double gib = 1 << 30;
+  EXPECT_EQ(figures("slurmstepd: error: Job 7 exceeded memory limit (9437184 > 8388608), being killed\n"),
+            std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(figures("=>> PBS: job killed: mem 9437184kb exceeded limit 8388608kb\n"), std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(figures("job 7 exceeds job hard limit \"h_vmem\" of queue \"a@b\" (9663676416.00000 > "
+                    "limit:8589934592.00000) - sending SIGKILL\n"),
+            std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(figures("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n    Max Memory :   8192 MB\n"
+                    "    Total Requested Memory :   8192.00 MB\n"),
+            std::pair(8 * gib, 8 * gib));
+  EXPECT_EQ(figures("Job has gone over memory limit of 8192 megabytes. Peak usage: 9216 megabytes.\n"),
+            std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(
+      figures("State: OUT_OF_MEMORY (exit code 0)\nMemory Utilized: 8.00 GB\nMemory Efficiency: 100.00% of 8.00 GB\n"),
+      std::pair(8 * gib, 8 * gib));
+  EXPECT_EQ(figures("Container is running beyond physical memory limits. Current usage: 9.0 GB of 8 GB physical memory "
+                    "used\n"),
+            std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(figures("JobID        State      ReqMem     MaxRSS\n------------ ---------- ---------- ----------\n"
+                    "7            OUT_OF_ME+         8G\n7.batch      OUT_OF_ME+               8388608K\n"),
+            std::pair(8 * gib, 8 * gib));
+  EXPECT_EQ(figures("JobID|State|ReqMem|MaxRSS\n7|OUT_OF_MEMORY|8Gn|\n7.0|OUT_OF_MEMORY|8Gn|8388608K\n"),
+            std::pair(8 * gib, 8 * gib));
+}
+
+TEST(Balance, NamesTheLargestOtherProcesses) {
+  const auto shared_card = facts_of(
+      {"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is "
+       "free. "
+       "Process 77 has 8.00 GiB memory in use. Process 78 has 2.00 GiB memory in use. Including non-PyTorch memory, "
+       "this "
+       "process has 5.00 GiB memory in use. Of the allocated memory 4.00 GiB is allocated by PyTorch, and 10.00 MiB is "
+       "reserved by PyTorch but unallocated."});
+  const auto row = std::find_if(shared_card->facts.balance.begin(), shared_card->facts.balance.end(),
+                                [](const BalanceRow& each) { return each.name.key == "text.row-other-process"; });
+  ASSERT_NE(row, shared_card->facts.balance.end());
+  EXPECT_EQ(row->name.values.front().text, "77");
 }
 
 TEST(KindByFigures, Capacity) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -162,6 +163,8 @@ struct Surroundings {
   std::vector<ListedProcess> gpu_processes;
   std::optional<double> host_total_bytes;  // free
   std::optional<double> host_available_bytes;
+  std::optional<double> job_limit_bytes;  // of a scheduler's table: what was asked for, and the most that a step used
+  std::optional<double> job_used_bytes;
   std::optional<double> shm_total_bytes;  // df of /dev/shm
   std::optional<double> shm_used_bytes;
   std::optional<int> num_workers;
@@ -171,7 +174,10 @@ struct Surroundings {
   std::optional<int> ranks_on_host;
   std::optional<double> batch_bytes;  // of a batch as the loader hands it out
   std::string framework;              // as remedies name it: lightning, transformers, accelerate, deepspeed, vllm ...
+  std::set<std::string, std::less<>> in_force;  // measures that are taken already, by the ids of their remedies
   bool is_windows = false;
+  bool is_cmd = false;          // Windows' older prompt
+  bool is_image_build = false;  // of a container: a Dockerfile's steps
   bool is_wsl = false;
   bool is_notebook = false;
   bool is_container = false;

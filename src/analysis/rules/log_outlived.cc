@@ -5,12 +5,8 @@
 namespace oomscope {
 namespace {
 
-FindingEvidence evidence_of(std::string text, int64_t line) {
-  return {.text = Phrase{.key = "log.message"}.with("text", std::move(text)),
-          .event = std::nullopt,
-          .site = {},
-          .bytes = std::nullopt,
-          .log_line = line};
+FindingEvidence evidence_of(Phrase text, int64_t line) {
+  return {.text = std::move(text), .event = std::nullopt, .site = {}, .bytes = std::nullopt, .log_line = line};
 }
 
 bool is_of_gpu(const TextMessage& message) {
@@ -31,9 +27,11 @@ std::vector<Finding> find_log_outlived(const CaseFacts& facts) {
   Finding finding = log_finding(text, outlived->sign == nullptr ? "outlived-choice" : "outlived", std::move(values));
   finding.id = "none";
   finding.instant.failed = false;
-  finding.evidence.push_back(evidence_of(message.excerpt, message.line));
+  finding.evidence.push_back(evidence_of(Phrase{.key = "log.message"}.with("text", message.excerpt), message.line));
   if (outlived->sign == nullptr) return {finding};
-  finding.evidence.push_back(evidence_of(outlived->sign->text, outlived->sign->line));
+  finding.evidence.push_back(evidence_of(
+      Phrase{.key = "log.later"}.with("line", format_count(outlived->sign->line)).with("text", outlived->sign->text),
+      outlived->sign->line));
   if (!is_of_gpu(message)) finding.surer = {};
   if (is_of_gpu(message)) add_changes(text, {"smaller-batch", "report-more"}, finding);
   return {finding};

@@ -12,7 +12,8 @@ constexpr size_t kLongestText = 120;
 // "step 12 ... loss", "{'loss': 1.2, 'epoch': 0.35}": a counter, and something measured beside it.
 bool take_step(const re2::StringPiece& text, RunSign& sign) {
   static const re2::RE2 counter(
-      R"(\b((?i:epochs?|(?:global[_ ]?)?steps?|iter(?:ation)?s?|(?:num[_ ])?updates?|batch(?:es)?))\b["']?\s*[:=#\[(]?\s*["']?(\d{1,12}(?:\.\d{1,6})?)\b)",
+      R"(\b((?i:epochs?|(?:global[_ ]?)?steps?|iter(?:ation)?s?|(?:num[_ ])?updates?|batch(?:es)?))\b["']?(?:\s*[:=#\[(])*\s*["']?(\d{1,12}(?:\.\d{1,6})?)\b)"
+      R"(|(\[) *(\d{1,12})/\d{1,12} *\])",
       bytes_options());
   static const re2::RE2 measured(
       R"((?i:loss|\bacc|\blr\b|it/s|s/it|\bppl\b|reward|accuracy|\btime\b|elapsed|\beta\b|tokens|samples/s|\d+%|\[\d+/\d+\]))",
@@ -21,9 +22,11 @@ bool take_step(const re2::StringPiece& text, RunSign& sign) {
   re2::StringPiece rest = text;
   std::string name;
   std::string number;
-  while (re2::RE2::FindAndConsume(&rest, counter, &name, &number)) {  // "epoch 1 step 12"
-    sign.series += name + " ";
-    sign.number += number + " ";
+  std::string bracket;  // "Epoch: [0][20/500]"
+  std::string of_bracket;
+  while (re2::RE2::FindAndConsume(&rest, counter, &name, &number, &bracket, &of_bracket)) {  // "epoch 1 step 12"
+    sign.series += name + bracket + " ";
+    sign.number += number + of_bracket + " ";
   }
   return !sign.series.empty();
 }

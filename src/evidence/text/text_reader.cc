@@ -1,6 +1,7 @@
 #include "evidence/text/text_reader.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <iterator>
@@ -43,6 +44,55 @@ const TriggerScan& scanner() {
   return scan;
 }
 
+constexpr uint64_t kOnes = 0x0101010101010101;
+
+uint64_t word_at(const char* text) {
+  uint64_t word = 0;
+  std::memcpy(&word, text, sizeof word);
+  return word;
+}
+
+// Eight bytes at a time, since a line may have one: each byte of `sums` counts the breaks at its place.
+int64_t line_breaks(std::string_view text) {
+  constexpr size_t kMostWords = 255;  // a byte counts so far
+  constexpr uint64_t kLow = kOnes * 0x7F;
+  int64_t count = 0;
+  while (text.size() >= sizeof(uint64_t)) {
+    const size_t words = std::min(text.size() / sizeof(uint64_t), kMostWords);
+    uint64_t sums = 0;
+    for (size_t i = 0; i < words; ++i) {
+      const uint64_t word = word_at(text.data() + i * sizeof(uint64_t)) ^ (kOnes * '\n');
+      sums += ~(((word & kLow) + kLow) | word | kLow) >> 7;  // 1 where the byte is 0
+    }
+    for (; sums != 0; sums >>= 8) count += static_cast<int64_t>(sums & 0xFF);
+    text.remove_prefix(words * sizeof(uint64_t));
+  }
+  return count + std::count(text.begin(), text.end(), '\n');
+}
+
+// As text.find(byte, from), without a call where the byte is near: lines may be short, or empty by the million.
+size_t next_byte(std::string_view text, char byte, size_t from) {
+  constexpr size_t kWords = 4;
+  if constexpr (std::endian::native == std::endian::little) {
+    const uint64_t wanted = kOnes * static_cast<unsigned char>(byte);
+    for (size_t i = 0; i < kWords && from + sizeof(uint64_t) <= text.size(); ++i, from += sizeof(uint64_t)) {
+      const uint64_t word = word_at(text.data() + from) ^ wanted;
+      const uint64_t zeros = (word - kOnes) & ~word & (kOnes << 7);  // the lowest set one is exact
+      if (zeros != 0) return from + static_cast<size_t>(std::countr_zero(zeros)) / 8;
+    }
+  }
+  return text.find(byte, from);
+}
+
+// Behind bytes that repeat the one at `at`: of empty lines the first break alone may cut something.
+size_t behind_run(std::string_view text, size_t at) {
+  const char byte = text[at++];
+  const uint64_t same = kOnes * static_cast<unsigned char>(byte);
+  while (at + sizeof(uint64_t) <= text.size() && word_at(text.data() + at) == same) at += sizeof(uint64_t);
+  while (at < text.size() && text[at] == byte) ++at;
+  return at;
+}
+
 // The literals of a text in order, those that a line break cuts among them.
 class Hits {
  public:
@@ -77,17 +127,20 @@ class Hits {
   void gather() {
     while (std::min(line_break_, escape_) < text_.size()) {
       size_t& next = line_break_ < escape_ ? line_break_ : escape_;
-      if (whole_.at < text_.size() && next >= whole_.at + cut_literals().longest()) return;
-      for (const TriggerScan::Hit& hit : cut_literals().at(text_, next, budget_)) {
-        if (hit.at >= from_) cut_.push_back(hit);
+      if (whole_.at < text_.size() && next >= whole_.at + cut_literals_.longest()) return;
+      if (cut_literals_.may_cut(text_, next)) {
+        for (const TriggerScan::Hit& hit : cut_literals_.at(text_, next, budget_)) {
+          if (hit.at >= from_) cut_.push_back(hit);
+        }
       }
-      next = text_.find(text_[next], next + 1);
+      next = next_byte(text_, text_[next], behind_run(text_, next));
     }
   }
 
   std::string_view text_;
   size_t from_;
   int64_t& budget_;
+  const CutLiterals& cut_literals_ = cut_literals();
   TriggerScan::Hit whole_;
   std::deque<TriggerScan::Hit> cut_;
   size_t line_break_;  // the next one
@@ -110,16 +163,6 @@ size_t make_blanks_plain(char* text, size_t size) {
     in += is_no_break ? 1 : 0;
   }
   return static_cast<size_t>(out - text);
-}
-
-int64_t line_breaks(std::string_view text) {
-  int64_t count = 0;
-  const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); at < end; ++at, ++count) {
-    at = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
-    if (at == nullptr) break;
-  }
-  return count;
 }
 
 // Two bytes a character, by the mark at the start, to UTF-8.
@@ -253,7 +296,8 @@ class Reader {
 
   void look_at(std::string_view text, const TriggerScan::Hit& hit) {
     last_looked_ = hit.at + 1;
-    if (hit.literal >= matcher().literals().size()) return look_at_table(text, hit.at);
+    if (hit.literal >= matcher().literals().size())
+      return look_at_table(text, hit.at, hit.literal - matcher().literals().size());
     const size_t begin = std::max(consumed_until(text, hit.at), piece_begin(text, hit.at));
     constexpr size_t kAheadOfHead = 1600;
     constexpr size_t kAheadAtMost = size_t{8} << 10;  // an allocator's message with some hundred processes
@@ -372,13 +416,25 @@ class Reader {
     look_around(raw, evidence_.surroundings);
   }
 
-  void look_at_table(std::string_view text, size_t at) {
-    size_t begin = at;
+  void look_at_table(std::string_view text, size_t at, size_t trigger) {
     constexpr size_t kLongestLine = 2000;
-    while (begin > 0 && at - begin < kLongestLine && text[begin - 1] != '\n') --begin;
+    const auto line_begin = [&](size_t from) {
+      size_t begin = from;
+      while (begin > 0 && from - begin < kLongestLine && text[begin - 1] != '\n') --begin;
+      return begin;
+    };
+    const size_t begin = line_begin(at);
+    Surroundings& around = evidence_.surroundings;
+    if (is_row_trigger(trigger)) {
+      constexpr size_t kRowBytes = size_t{6} << 10;
+      const size_t before = line_begin(begin - std::min<size_t>(begin, 1));
+      const bool is_known = !around.gpus.empty() || !around.gpu_processes.empty();
+      if (!is_known) read_rows(plain_lines(text.substr(before, kRowBytes)), around);
+      return;
+    }
     const std::string_view piece = text.substr(begin, kTableBytes);
     read_table(plain_lines(piece), line_of(text, begin), evidence_);
-    look_around(piece, evidence_.surroundings);
+    look_around(piece, around);
   }
 
   // From 1. Counted onwards from the last one asked for.
