@@ -13,6 +13,7 @@
 #include "evidence/text/cut_literals.h"
 #include "evidence/text/frames.h"
 #include "evidence/text/matcher.h"
+#include "evidence/text/patterns.h"
 #include "evidence/text/run_signs.h"
 #include "evidence/text/squeeze.h"
 #include "evidence/text/surroundings.h"
@@ -311,6 +312,7 @@ class Reader {
       if (!found) return;  // with more text in sight it reads otherwise
     }
     const size_t head = begin + found->begin;
+    if (!found->message.figures[Figure::tried] && is_mention(text, head)) return;
     message_end_ = std::max(message_end_, begin + found->end);
     (found->message.rank ? rank_ends_[*found->message.rank] : rankless_end_) = begin + found->end;
     ++evidence_.seen[std::string(found->message.id)];
@@ -322,6 +324,18 @@ class Reader {
       look_around(text.substr(head, kAheadAtMost), evidence_.surroundings);
     }
     if (contexts_ <= kMostBehind && message.strength > 0) add_what_follows(text, head, begin + found->end, message);
+  }
+
+  // "No CUDA out of memory errors", "to avoid CUDA out of memory": words about a failure, and none.
+  static bool is_mention(std::string_view text, size_t head) {
+    static const re2::RE2 mention(
+        R"((?i:\b(?:no|without(?: any)?|never|avoid(?:s|ing)?|prevent(?:s|ing)?|against|in case of|risk of)\s+)"
+        R"((?:an? |more )?(?:possible |potential )?["'`]?(?:[\w.]{1,30}: ?)?$))",
+        bytes_options());
+    constexpr size_t kNear = 80;
+    std::string_view before = text.substr(head - std::min(head, kNear), std::min(head, kNear));
+    before.remove_prefix(before.find_last_of('\n') + 1);
+    return re2::RE2::PartialMatch({before.data(), before.size()}, mention);
   }
 
   // What the program says and does behind a failure.

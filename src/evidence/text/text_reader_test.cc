@@ -283,6 +283,13 @@ const std::vector<Example> kExamples = {
     {"ended.keyboard", "KeyboardInterrupt"},
 };
 
+TEST(AMention, IsNoMessage) {
+  EXPECT_TRUE(read_text("No CUDA out of memory errors were seen.", "test").messages.empty());
+  EXPECT_TRUE(read_text("emptying caches to avoid CUDA out of memory", "test").messages.empty());
+  EXPECT_FALSE(read_text("worker 3: CUDA out of memory", "test").messages.empty());
+  EXPECT_FALSE(read_text("no luck\nCUDA out of memory", "test").messages.empty());
+}
+
 TEST(Templates, CompileAndEachHasAnExampleThatItMatches) {
   ASSERT_TRUE(matcher().ok());
   std::set<std::string_view> with_example;
