@@ -11,18 +11,17 @@ namespace oomscope {
 namespace {
 
 // The last ones are those of nvidia-smi's rows, for a table whose head was not pasted: "14977MiB / 15360MiB", and the
-// type of a process.
-constexpr size_t kRowTriggers = 4;
-constexpr std::array<std::string_view, 10> kTriggers = {"memory summary, device id",
-                                                        "nvidia-smi",
-                                                        "buff/cache",
-                                                        "/dev/shm",
-                                                        "pytorch version",
-                                                        "maxrss",
-                                                        "mib / ",
-                                                        "     c   ",
-                                                        "     g   ",
-                                                        "     c+g "};
+// end of a process's row.
+constexpr size_t kRowTriggers = 3;
+constexpr std::array<std::string_view, 9> kTriggers = {"memory summary, device id",
+                                                       "nvidia-smi",
+                                                       "buff/cache",
+                                                       "/dev/shm",
+                                                       "pytorch version",
+                                                       "maxrss",
+                                                       "mib / ",
+                                                       "mib |\n",
+                                                       "mib |\r"};
 constexpr size_t kMostRows = 60;
 constexpr size_t kMostCards = 1024;
 
