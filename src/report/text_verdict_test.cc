@@ -251,6 +251,12 @@ TEST(InForce, IsNotOfferedAgain) {
   EXPECT_FALSE(offers("'fp16': True", "mixed-precision"));
   EXPECT_FALSE(offers("Trainer(precision=\"bf16-mixed\")", "mixed-precision"));
   EXPECT_FALSE(offers("torch_dtype=torch.bfloat16", "mixed-precision"));
+  EXPECT_FALSE(offers("{\"bf16\": {\"enabled\": true}}", "mixed-precision"));
+  EXPECT_TRUE(offers("{\"bf16\": {\"enabled\": false}}", "mixed-precision"));
+  EXPECT_TRUE(offers("gradient_accumulation_steps=1", "gradient-accumulation"));
+  EXPECT_FALSE(offers("gradient_accumulation_steps=8", "gradient-accumulation"));
+  EXPECT_TRUE(offers("python t.py --gradient_checkpointing false", "checkpointing"));
+  EXPECT_FALSE(offers("python t.py --gradient_checkpointing true", "checkpointing"));
   EXPECT_TRUE(offers("gradient_checkpointing=False", "checkpointing"));
   EXPECT_FALSE(offers("gradient_checkpointing=True", "checkpointing"));
   EXPECT_FALSE(offers("python t.py --gradient_checkpointing --lr 1", "checkpointing"));
@@ -289,6 +295,7 @@ TEST(Loader, HasTheBatchOfTheCase) {
   };
   EXPECT_NE(pasted("").find("batch_size=batch_size,"), std::string::npos);
   EXPECT_NE(pasted("--batch_size 24").find("batch_size=24,"), std::string::npos);
+  EXPECT_NE(pasted("num_workers=1").find("num_workers=0"), std::string::npos);
 }
 TEST(Growth, ThatIsSteadyStandsFirst) {
   std::string log;
