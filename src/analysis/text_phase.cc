@@ -216,8 +216,12 @@ Phase phase_by_progress(const std::vector<std::string>& lines) {
   return Phase::unknown;
 }
 
+// Of bars that count no steps of training.
+constexpr std::array<std::string_view, 5> kOtherBars = {"load", "download", "map", "valid", "eval"};
+
 bool tells_of_training(std::string_view line) {
   const std::string text = lower(line);
+  if (contains_any(text, kOtherBars)) return contains(text, "loss");
   return contains(text, "loss") || contains(text, "it/s]") || contains(text, "s/it]") || contains(text, "epoch");
 }
 
@@ -239,10 +243,9 @@ std::optional<int> step_of(const std::vector<std::string>& lines) {
 
 // The number before the slash of a bar of training: "1/100 [00:03<05:00, 3.00s/it]".
 std::optional<int> bar_count(const std::string& text) {
-  static constexpr std::array<std::string_view, 5> kOther = {"load", "download", "map", "valid", "eval"};
   const size_t bracket = text.find(" [");
   const size_t slash = bracket == std::string::npos ? bracket : text.rfind('/', bracket);
-  if (slash == std::string::npos || slash == 0 || !contains(text, "it") || contains_any(text, kOther))
+  if (slash == std::string::npos || slash == 0 || !contains(text, "it") || contains_any(text, kOtherBars))
     return std::nullopt;
   size_t begin = slash;
   while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;

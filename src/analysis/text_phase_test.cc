@@ -69,6 +69,10 @@ TEST(TextPhase, AModelMadeAfterTrainingIsTheNextOne) {
   EXPECT_TRUE(found.after_training);
 }
 
+TEST(TextPhase, ABarOfLoadingIsNoTraining) {
+  EXPECT_EQ(of({}, {"Loading checkpoint shards: 33%|#| 1/3 [00:10<00:20, 10.0s/it]"}).phase, Phase::load);
+}
+
 TextFrame in(std::string file, std::string function, std::string line = "") {
   return {.file = std::move(file), .function = std::move(function), .code = std::move(line)};
 }
