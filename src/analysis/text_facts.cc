@@ -1,7 +1,6 @@
 #include "analysis/text_facts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -20,12 +19,6 @@ constexpr int64_t kNotableFreePercent = 5;
 constexpr int64_t kLargestCardBytes = 288 * kGiB;  // of any card sold so far
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
 
 struct KindDecision {
   Kind kind = Kind::gpu_oom;
@@ -280,16 +273,6 @@ void collect_figures(std::span<const TextEvidence> logs, TextFacts& facts) {
   if (facts.kind != Kind::cgroup_or_slurm_limit && facts.kind != Kind::host_oom_killed) return;
   if (!facts.numbers[Figure::limit]) facts.numbers[Figure::limit] = facts.around.job_limit_bytes;
   if (!facts.numbers[Figure::used]) facts.numbers[Figure::used] = facts.around.job_used_bytes;
-}
-
-// Whether the name of a process, as the kernel prints it, may be that of a job: Python and what it renames itself to,
-// servers of models. Anything else that the kernel ended was another program.
-bool may_be_job(std::string_view process) {
-  constexpr std::array<std::string_view, 14> kParts = {"python",  "pt_",    "torch", "train",   "ray",
-                                                       "jupyter", "kernel", "conda", "deepspe", "accel",
-                                                       "vllm",    "sglang", "llama", "worker"};
-  const std::string name = lower(process);
-  return std::any_of(kParts.begin(), kParts.end(), [&](std::string_view part) { return contains(name, part); });
 }
 
 bool names_victim(const TextMessage& message) {

@@ -10,13 +10,30 @@
 #include "analysis/text_survival.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <string>
 
 namespace oomscope {
 namespace {
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
 bool is_failure(const TextMessage& message) { return message.strength > 0; }
+
+// A process of the job was ended, which no later line undoes: what goes on are others.
+bool ends_a_process(const TextMessage& message) {
+  constexpr int kSaysSo = 4;
+  const bool by_host = message.family == Family::kernel || message.family == Family::cgroup;
+  return by_host && message.strength >= kSaysSo && (!message.pid || message.what.empty() || may_be_job(message.what));
+}
 
 // Lines of one event: they tell of the same memory.
 bool is_same_event(const TextMessage& a, const TextMessage& b) { return a.family == b.family && a.rank == b.rank; }
@@ -56,6 +73,7 @@ class LogSurvivals {
   std::optional<Survival> survival_of(const TextMessage& message) const {
     if (message.handling == Handling::ignored) return Survival{&message, log_, nullptr};
     const std::vector<const RunSign*> signs = signs_behind(message);
+    if (!signs.empty() && ends_a_process(message)) return std::nullopt;
     if (signs.empty()) {
       // Two lines of one failure share its fate.
       const bool shares = last_.has_survived && is_same_event(message, *last_.message);
@@ -105,6 +123,14 @@ class LogSurvivals {
 };
 
 }  // namespace
+
+bool may_be_job(std::string_view process) {
+  constexpr std::array<std::string_view, 14> kParts = {"python",  "pt_",    "torch", "train",   "ray",
+                                                       "jupyter", "kernel", "conda", "deepspe", "accel",
+                                                       "vllm",    "sglang", "llama", "worker"};
+  const std::string name = lower(process);
+  return std::any_of(kParts.begin(), kParts.end(), [&](std::string_view part) { return contains(name, part); });
+}
 
 std::vector<Survival> find_survivals(const TextEvidence& evidence, size_t log) {
   return LogSurvivals(evidence, log).find();

@@ -132,6 +132,13 @@ TEST(ARunThatWentOn, MayEndOfSomethingElse) {
   EXPECT_EQ(found->facts.kind, Kind::host_oom_killed);
   EXPECT_EQ(found->facts.survived.size(), 1U);
 }
+TEST(ARunThatWentOn, HasLostAProcessAllTheSame) {
+  const std::string steps = "step 2 loss 0.9\nstep 3 loss 0.8\nstep 4 loss 0.7\n";
+  const std::string kernel = "Out of memory: Killed process 991 (";
+  const std::string sizes = ") total-vm:40kB, anon-rss:30kB, file-rss:10kB, shmem-rss:0kB\n";
+  EXPECT_EQ(kind_of("step 1 loss 1.0\n" + kernel + "python3" + sizes + steps), Kind::host_oom_killed);
+  EXPECT_EQ(kind_of("step 1 loss 1.0\n" + kernel + "chrome" + sizes + steps), Kind::no_failure);
+}
 TEST(ARunThatWentOn, LeavesAChoiceOut) {
   EXPECT_EQ(kind_of("OutOfMemoryError: out of resource: shared memory, Required: 1, Hardware limit: 1.\n"
                     "Ignoring this choice.\n"),
