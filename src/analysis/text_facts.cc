@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "analysis/merge_surroundings.h"
+#include "analysis/text_victim.h"
 #include "base/bytes_text.h"
 #include "base/text.h"
 #include "types/context_size.h"
@@ -32,8 +35,7 @@ KindDecision decide_by_figures(const CardFigures& card) {
   if (card.has(Contradiction::impossible_request))
     return {Kind::not_memory, {Kind::gpu_oom, Kind::gpu_oom_capacity}, Confidence::medium};
   const int64_t tried = card.tried.value_or(0);
-  if (card.limit && card.reserved && (!card.total || *card.limit < *card.total) &&
-      *card.reserved + tried > *card.limit) {
+  if (card.limit_decides()) {
     if (!card.allocated)
       return {Kind::gpu_oom, {Kind::gpu_oom_capacity, Kind::gpu_oom_fragmentation}, Confidence::high};
     const bool is_capacity = *card.allocated + tried > *card.limit;
@@ -189,11 +191,23 @@ struct Candidate {
   size_t log = 0;
 };
 
-bool is_failure(const TextMessage& message) { return message.strength > 0; }
+// Messages behind which the run did not go on.
+class Failures {
+ public:
+  explicit Failures(const std::vector<Survival>& survived) {
+    for (const Survival& each : survived) survived_.insert(each.message);
+  }
+  [[nodiscard]] bool contain(const TextMessage& message) const {
+    return message.strength > 0 && !survived_.contains(&message);
+  }
+
+ private:
+  std::set<const TextMessage*> survived_;
+};
 
 // The strongest message, and of equals the earliest: later ones are mostly consequences (the other ranks, the launcher,
 // the handler). A GPU assertion counts against every later message of the GPU.
-Candidate choose_failure(std::span<const TextEvidence> logs) {
+Candidate choose_failure(std::span<const TextEvidence> logs, const Failures& failures) {
   Candidate best;
   const auto is_earlier = [](const TextMessage& a, size_t log_a, const TextMessage& b, size_t log_b) {
     if (a.time_seconds && b.time_seconds && log_a != log_b) return *a.time_seconds < *b.time_seconds;
@@ -201,7 +215,7 @@ Candidate choose_failure(std::span<const TextEvidence> logs) {
   };
   for (size_t log = 0; log < logs.size(); ++log) {
     for (const TextMessage& message : logs[log].messages) {
-      if (!is_failure(message)) continue;
+      if (!failures.contain(message)) continue;
       const bool is_better =
           best.message == nullptr || message.strength > best.message->strength ||
           (message.strength == best.message->strength && is_earlier(message, log, *best.message, best.log));
@@ -209,6 +223,24 @@ Candidate choose_failure(std::span<const TextEvidence> logs) {
     }
   }
   return best;
+}
+
+// A library may print its line before the exception's traceback is: "THCudaCheck FAIL ...", then the exception. The
+// second one of the two knows where the program was.
+Candidate with_traceback(std::span<const TextEvidence> logs, Candidate chosen) {
+  constexpr int64_t kNear = 200;  // lines
+  if (chosen.message == nullptr || !chosen.message->frames.empty()) return chosen;
+  const TextMessage& first = *chosen.message;
+  for (const TextMessage& message : logs[chosen.log].messages) {
+    const bool is_behind = message.offset_bytes > first.offset_bytes && message.line - first.line <= kNear;
+    if (!is_behind || message.rank != first.rank) continue;
+    const bool is_same = message.family == first.family && message.kind == first.kind &&
+                         message.strength == first.strength &&
+                         message.figures[Figure::tried] == first.figures[Figure::tried];
+    if (is_same && !message.frames.empty()) return {&message, chosen.log};
+    if (message.strength > 0) return chosen;
+  }
+  return chosen;
 }
 
 bool same_machine_memory(Family a, Family b) {
@@ -222,7 +254,9 @@ bool same_machine_memory(Family a, Family b) {
 // PrintedFigures that the failure's own message lacks and another one about the same memory has.
 void add_figures(const TextMessage& from, PrintedFigures& to) {
   for (size_t i = 0; i < kFigures; ++i) {
-    if (!to.values[i]) to.values[i] = from.figures.values[i];
+    const std::optional<double>& figure = from.figures.values[i];
+    const bool is_none = figure && static_cast<Figure>(i) == Figure::limit && means_no_limit(*figure);
+    if (!to.values[i] && !is_none) to.values[i] = figure;
   }
 }
 
@@ -237,16 +271,43 @@ void collect_figures(std::span<const TextEvidence> logs, TextFacts& facts) {
         add_figures(message, facts.numbers);
     }
   }
+  if (facts.kind != Kind::cgroup_or_slurm_limit && facts.kind != Kind::host_oom_killed) return;
+  if (!facts.numbers[Figure::limit]) facts.numbers[Figure::limit] = facts.around.job_limit_bytes;
+  if (!facts.numbers[Figure::used]) facts.numbers[Figure::used] = facts.around.job_used_bytes;
+}
+
+// The kernel's line about another program does not tell how a worker of the job ended.
+Candidate without_other_victim(std::span<const TextEvidence> logs, Candidate chosen) {
+  const TextMessage* const victim = find_victim(logs);
+  const bool is_kernel = chosen.message != nullptr && chosen.message->family == Family::kernel;
+  if (!is_kernel || victim == nullptr || may_be_job(victim->what)) return chosen;
+  for (size_t log = 0; log < logs.size(); ++log) {
+    for (const TextMessage& message : logs[log].messages) {
+      if (message.family == Family::worker && message.strength > 0) return {&message, log};
+    }
+  }
+  return chosen;
 }
 
 // Whom the kernel ended, and by whose limit, where the failure is one of the host's memory.
-void find_victim(std::span<const TextEvidence> logs, TextFacts& facts) {
-  if (facts.kind != Kind::cgroup_or_slurm_limit && facts.kind != Kind::host_oom_killed) return;
+void take_victim(std::span<const TextEvidence> logs, TextFacts& facts) {
+  const bool is_worker = facts.kind == Kind::dataloader_worker_killed;
+  if (facts.kind != Kind::cgroup_or_slurm_limit && facts.kind != Kind::host_oom_killed && !is_worker) return;
+  const TextMessage* const victim = find_victim(logs);
+  const std::set<int64_t> workers = worker_pids(logs);
+  if (victim != nullptr && !workers.empty() && !workers.contains(*victim->pid)) {
+    facts.caveats.push_back(Caveat{
+        "text-other-victim",
+        {{"worker", std::to_string(*workers.begin())}, {"pid", std::to_string(*victim->pid)}, {"what", victim->what}},
+        CaveatSource::recording});
+  }
+  if (is_worker) return;
+  facts.victim = victim;
+  facts.victim_is_other = victim != nullptr && !may_be_job(victim->what);
   for (const TextEvidence& log : logs) {
     for (const TextMessage& message : log.messages) {
-      const bool names = message.id.starts_with("kernel.") && message.pid && !message.what.empty();
-      if (names && facts.victim == nullptr) facts.victim = &message;
       if (message.id == "kernel.constraint-memcg" && facts.cgroup.empty()) facts.cgroup = message.what;
+      facts.only_some_nodes |= message.id == "kernel.constraint-nodes";
     }
   }
 }
@@ -261,6 +322,23 @@ void add_row(TextFacts& facts, const char* name, int64_t bytes, const char* sour
   facts.balance_total_bytes += bytes;
 }
 
+// The largest of the listed processes by their numbers, the rest together.
+void add_others(TextFacts& facts) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::pair<int64_t, int64_t>> listed = facts.card.others_by_pid;
+  std::stable_sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  int64_t rest = 0;
+  for (size_t i = 0; i < listed.size(); ++i) {
+    if (i >= kNamed) {
+      rest += listed[i].second;
+      continue;
+    }
+    add_row(facts, "other-process", listed[i].second, "message", true);
+    facts.balance.back().name.values.push_back({.name = "pid", .text = std::to_string(listed[i].first), .phrases = {}});
+  }
+  if (rest > 0) add_row(facts, "others", rest, "message", true);
+}
+
 // Rows that add up to the card's total; what no figure explains is a row of its own.
 void fill_balance(TextFacts& facts) {
   const CardFigures& card = facts.card;
@@ -271,11 +349,7 @@ void fill_balance(TextFacts& facts) {
     add_row(facts, "own-outside", *outside, card.has(Contradiction::own_listed_as_other) ? "pid-is-self" : "difference",
             true);
   }
-  if (!card.others.empty()) {
-    int64_t others = 0;
-    for (int64_t each : card.others) others += each;
-    add_row(facts, "others", others, "message", true);
-  }
+  add_others(facts);
   const bool is_limited = card.limit && *card.limit < *card.total;
   const int64_t left = is_limited ? std::clamp<int64_t>(*card.limit - *card.reserved, 0, *card.free) : *card.free;
   if (is_limited) {
@@ -291,11 +365,11 @@ void fill_balance(TextFacts& facts) {
 
 // ---- ranks
 
-void find_ranks(std::span<const TextEvidence> logs, TextFacts& facts) {
+void find_ranks(std::span<const TextEvidence> logs, const Failures& failures, TextFacts& facts) {
   std::map<std::pair<size_t, int>, RankFailure> strongest;
   for (size_t log = 0; log < logs.size(); ++log) {
     for (const TextMessage& message : logs[log].messages) {
-      if (!is_failure(message)) continue;
+      if (!failures.contain(message)) continue;
       const std::optional<int> rank = message.rank ? message.rank : logs[log].rank;
       if (!rank && logs.size() == 1) continue;
       // One log of all ranks is told apart by its prefixes, several logs by themselves.
@@ -342,7 +416,7 @@ void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
       const bool is_peak = message.family == Family::note && !message.what.empty();  // which cannot fall
       if (!whole_bytes(bytes) || is_peak || (facts.failure != nullptr && message.rank != facts.failure->rank)) continue;
       falls |= !points.empty() && *bytes < points.back().allocated_bytes;
-      only_failures &= is_failure(message);
+      only_failures &= message.strength > 0;
       if (points.empty() || *bytes > points.back().allocated_bytes) points.push_back({*bytes, &message});
     }
     if (falls || points.size() < (only_failures ? kFewestFailures : kFewest)) continue;
@@ -350,32 +424,6 @@ void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
     facts.growth = std::move(points);
     return;
   }
-}
-
-void merge_surroundings(const Surroundings& from, Surroundings& to) {
-  if (to.torch_version.empty()) to.torch_version = from.torch_version;
-  if (to.cuda_version.empty()) to.cuda_version = from.cuda_version;
-  if (to.gpus.empty()) to.gpus = from.gpus;
-  if (to.gpu_name.empty()) to.gpu_name = from.gpu_name;
-  if (to.gpu_processes.empty()) to.gpu_processes = from.gpu_processes;
-  if (!to.host_total_bytes) to.host_total_bytes = from.host_total_bytes;
-  if (!to.host_available_bytes) to.host_available_bytes = from.host_available_bytes;
-  if (!to.shm_total_bytes) to.shm_total_bytes = from.shm_total_bytes;
-  if (!to.shm_used_bytes) to.shm_used_bytes = from.shm_used_bytes;
-  if (!to.num_workers) to.num_workers = from.num_workers;
-  if (!to.prefetch_factor) to.prefetch_factor = from.prefetch_factor;
-  if (!to.batch_size) to.batch_size = from.batch_size;
-  if (!to.pin_memory) to.pin_memory = from.pin_memory;
-  if (!to.ranks_on_host) to.ranks_on_host = from.ranks_on_host;
-  if (!to.batch_bytes) to.batch_bytes = from.batch_bytes;
-  if (to.framework.empty()) to.framework = from.framework;
-  to.is_windows |= from.is_windows;
-  to.is_wsl |= from.is_wsl;
-  to.is_notebook |= from.is_notebook;
-  to.is_container |= from.is_container;
-  to.is_slurm |= from.is_slurm;
-  to.is_rocm |= from.is_rocm;
-  to.expandable_segments |= from.expandable_segments;
 }
 
 // ---- caveats
@@ -390,6 +438,7 @@ void fill_caveats(TextFacts& facts) {
   for (Contradiction each : card.contradictions) {
     switch (each) {
       case Contradiction::impossible_request: break;  // the finding itself says so
+      case Contradiction::total_is_zero: add_caveat(facts, "text-zero-total"); break;
       case Contradiction::impossible_value: add_caveat(facts, "text-impossible-value"); break;
       case Contradiction::own_is_zero:
         add_caveat(facts, "text-own-is-zero", {{"allocated", text(card.allocated)}});
@@ -398,6 +447,10 @@ void fill_caveats(TextFacts& facts) {
         add_caveat(facts, "text-pid-is-self", {{"own", text(card.own)}, {"reserved", text(card.reserved)}});
         break;
       case Contradiction::free_covers_request:
+        if (card.limit_decides()) {
+          add_caveat(facts, "text-limit-decides", {{"free", text(card.free)}, {"limit", text(card.limit)}});
+          break;
+        }
         add_caveat(facts, "text-free-covers-request", {{"free", text(card.free)}, {"tried", text(card.tried)}});
         break;
       case Contradiction::reserved_below_allocated:
@@ -415,6 +468,8 @@ void fill_caveats(TextFacts& facts) {
   }
   if (facts.around.expandable_segments && facts.failure != nullptr && facts.failure->hint == "expandable_segments:True")
     add_caveat(facts, "text-hint-is-followed");
+  if (facts.failure != nullptr && !facts.survived.empty())
+    add_caveat(facts, "text-outlived", {{"line", format_count(facts.survived.front().message->line)}});
   for (const TextEvidence* log : facts.logs)
     facts.caveats.insert(facts.caveats.end(), log->caveats.begin(), log->caveats.end());
 }
@@ -426,7 +481,9 @@ int64_t count_failures(const TextEvidence& log, Family family) {
   const TextMessage* before = nullptr;
   for (const TextMessage& message : log.messages) {
     if (message.family != family) continue;
-    const bool is_same = before != nullptr && message.line - before->line <= 1 && message.id != before->id;
+    const bool is_first_to_speak = before != nullptr && before->frames.empty() && !message.frames.empty();
+    const bool is_same =
+        before != nullptr && message.id != before->id && (message.line - before->line <= 1 || is_first_to_speak);
     count += is_same ? 0 : 1;
     before = &message;
   }
@@ -458,7 +515,12 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
     facts.logs.push_back(&log);
     merge_surroundings(log.surroundings, facts.around);
   }
-  const Candidate chosen = choose_failure(logs);
+  for (size_t log = 0; log < logs.size(); ++log) {
+    const std::vector<Survival> of_log = find_survivals(logs[log], log);
+    facts.survived.insert(facts.survived.end(), of_log.begin(), of_log.end());
+  }
+  const Failures failures(facts.survived);
+  const Candidate chosen = with_traceback(logs, without_other_victim(logs, choose_failure(logs, failures)));
   facts.failure = chosen.message;
   facts.failure_log = chosen.log;
   if (facts.failure != nullptr) {
@@ -467,22 +529,33 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
     facts.phase = phase.phase;
     facts.step = phase.step;
     facts.after_training = phase.after_training;
+    facts.is_first = phase.is_first;
     const KindDecision decision = decide_kind(facts);
     facts.kind = decision.kind;
     facts.also = decision.also;
     facts.confidence = decision.confidence;
     for (const TextEvidence& log : logs) facts.failures += count_failures(log, facts.failure->family);
     fill_balance(facts);
+  } else if (const Survival* outlived = facts.outlived()) {
+    facts.also.push_back(outlived->message->kind);
+    facts.confidence = outlived->sign != nullptr && !outlived->sign->is_finish ? Confidence::medium : Confidence::high;
   } else {
     use_summary(facts);
   }
   collect_figures(logs, facts);
-  find_victim(logs, facts);
-  find_ranks(logs, facts);
+  take_victim(logs, facts);
+  find_ranks(logs, failures, facts);
   find_growth(logs, facts);
   if (!facts.growth.empty() && facts.kind != Kind::no_failure) facts.also.push_back(Kind::leak_suspected);
   fill_caveats(facts);
   return facts;
+}
+
+const Survival* TextFacts::outlived() const {
+  const auto strongest = std::max_element(survived.begin(), survived.end(), [](const Survival& a, const Survival& b) {
+    return a.message->strength < b.message->strength;
+  });
+  return strongest == survived.end() ? nullptr : &*strongest;
 }
 
 // Every kind of a full GPU is the same failure, of which the snapshot knows more.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/text_survival.h"
 #include "analysis/why.h"
 #include "base/caveat.h"
 #include "model/card_figures.h"
@@ -36,7 +37,7 @@ struct GrowthPoint {
 
 struct TextFacts {
   std::vector<const TextEvidence*> logs;
-  const TextMessage* failure = nullptr;  // null: nothing failed
+  const TextMessage* failure = nullptr;  // null: nothing failed, or the run outlived it
   size_t failure_log = 0;
   Kind kind = Kind::no_failure;
   std::vector<Kind> also;
@@ -44,6 +45,7 @@ struct TextFacts {
   Phase phase = Phase::unknown;
   std::optional<int> step;      // of the job, as far as progress lines tell
   bool after_training = false;  // progress of training was seen before
+  bool is_first = false;        // as in TextPhase
   CardFigures card;
   PrintedFigures numbers;  // of the failure, with what other messages of the same kind add
   std::vector<BalanceRow> balance;
@@ -53,8 +55,13 @@ struct TextFacts {
   bool order_is_known = false;
   std::vector<GrowthPoint> growth;      // where they rise
   const TextMessage* victim = nullptr;  // the kernel's line that names the process it ended, or null
+  bool victim_is_other = false;         // that process is no part of a job in Python
+  bool only_some_nodes = false;         // the kernel looked at the memory of some NUMA nodes alone
   std::string cgroup;                   // whose limit it was, as the kernel names it
   int64_t failures = 0;                 // messages of the failure's family
+  std::vector<Survival> survived;       // messages of failures behind which the run went on
+  // Of those the strongest; null: there is none.
+  [[nodiscard]] const Survival* outlived() const;
   Caveats caveats;
 };
 
@@ -71,6 +78,7 @@ struct TextPhase {
   Phase phase = Phase::unknown;
   std::optional<int> step;
   bool after_training = false;
+  bool is_first = false;  // forward, backward or step: the first one of the job
 };
 [[nodiscard]] TextPhase phase_of(const TextMessage& message);
 

@@ -27,15 +27,43 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
+
+// "ema" in "self.ema.update(" and "model_ema", not in "schema".
+bool contains_word(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !is_letter(text[at - 1])) && (end == text.size() || !is_letter(text[end]))) return true;
+  }
+  return false;
+}
+
 bool is_saving(const TextFrame& frame) {
-  static constexpr std::array<std::string_view, 8> kCode = {"torch.save(", "save_checkpoint", "save_pretrained(",
-                                                            "save_model(", ".save_state(",    "_save_checkpoint",
-                                                            "save_file(",  "gather_state"};
-  static constexpr std::array<std::string_view, 5> kFunctions = {"save_checkpoint", "save_pretrained", "save_model",
-                                                                 "_save_checkpoint", "save_state"};
+  static constexpr std::array<std::string_view, 13> kCode = {
+      "torch.save(", "save_checkpoint",     "save_pretrained(",      "save_model(",     ".save_state(",
+      "save_file(",  "_save_checkpoint",    "gather_state",          "full_state_dict", "get_model_state_dict(",
+      "dcp.save(",   "summon_full_params(", "consolidate_state_dict"};
+  static constexpr std::array<std::string_view, 7> kFunctions = {
+      "save_checkpoint", "save_pretrained",  "save_model",         "_save_checkpoint",
+      "save_state",      "_full_post_state", "_zero3_consolidated"};
   return contains_any(frame.code, kCode) || starts_with_any(frame.function, kFunctions) ||
-         (contains(frame.file, "serialization.py") && (frame.function == "save" || frame.function == "_save")) ||
-         (contains(frame.code, "state_dict()") && !contains(frame.code, "load_state_dict"));
+         (contains(frame.file, "serialization.py") && (frame.function == "save" || frame.function == "_save"));
+}
+
+// A copy of the weights that stays beside them: an average, the best so far.
+bool is_average(const TextFrame& frame) {
+  const std::string all = lower(frame.code + " " + frame.function + " " + frame.file);
+  static constexpr std::array<std::string_view, 4> kParts = {"modelema", "averagedmodel", "swa_utils",
+                                                             "moving_average"};
+  return contains_word(all, "ema") || contains_any(all, kParts);
+}
+
+bool takes_state(const TextFrame& frame) {
+  return contains(frame.code, "state_dict()") && !contains(frame.code, "load_state_dict");
+}
+
+bool is_copying(const TextFrame& frame) {
+  return contains(frame.code, "deepcopy(") || (frame.function == "deepcopy" && contains(frame.file, "copy.py"));
 }
 
 bool is_resuming(const TextFrame& frame) {
@@ -46,10 +74,36 @@ bool is_resuming(const TextFrame& frame) {
          (contains(frame.file, "serialization.py") && contains(frame.function, "load"));
 }
 
+// "optimizer.step(", "opt_g.step(", "scaler.step(", "engine.step(", not "scheduler.step(".
+bool calls_step(std::string_view code) {
+  const size_t call = code.find(".step(");
+  if (call == std::string_view::npos) return false;
+  size_t begin = call;
+  while (begin > 0 && (is_letter(code[begin - 1]) || code[begin - 1] == '_' || code[begin - 1] == '.')) --begin;
+  static constexpr std::array<std::string_view, 3> kSteppers = {"opt", "scaler", "engine"};
+  return contains_any(code.substr(begin, call - begin), kSteppers);
+}
+
 bool is_optimizer(const TextFrame& frame) {
-  return contains(frame.file, "torch/optim/") || contains(frame.code, "optimizer.step(") ||
-         contains(frame.code, "optim.step(") || contains(frame.code, "opt.step(") ||
-         contains(frame.function, "optimizer_step");
+  return contains(frame.file, "torch/optim/") || calls_step(frame.code) || contains(frame.function, "optimizer_step") ||
+         frame.function == "initialize_optimizer_states";
+}
+
+// The optimizer makes its state when it first steps.
+bool makes_state(const TextFrame& frame) {
+  static constexpr std::array<std::string_view, 4> kFunctions = {"_init_group", "_init_state", "init_state",
+                                                                 "initialize_optimizer_states"};
+  return is_optimizer(frame) && (starts_with_any(frame.function, kFunctions) || contains(frame.code, "zeros_like("));
+}
+
+// The model is given to what spreads it: buckets, broadcasts, shards.
+bool is_wrapping(const TextFrame& frame) {
+  static constexpr std::array<std::string_view, 6> kCode = {
+      "DataParallel(", "DDP(", "FSDP(", "deepspeed.initialize(", "fully_shard(", "accelerator.prepare("};
+  static constexpr std::array<std::string_view, 4> kFunctions = {"__init__", "_ddp_init_helper", "_sync_module_states",
+                                                                 "_sync_params_and_buffers"};
+  return contains_any(frame.code, kCode) ||
+         (contains(frame.file, "nn/parallel/distributed.py") && starts_with_any(frame.function, kFunctions));
 }
 
 bool is_backward(const TextFrame& frame) {
@@ -107,10 +161,14 @@ struct PhaseTest {
 };
 
 // What decides first stands first: a validation's forward is evaluation, a checkpoint's copy is saving.
-constexpr std::array<PhaseTest, 11> kTests = {{{Phase::saving, is_saving},
+constexpr std::array<PhaseTest, 15> kTests = {{{Phase::saving, is_saving},
                                                {Phase::backward, is_backward},
                                                {Phase::optimizer_step, is_optimizer},
                                                {Phase::resume, is_resuming},
+                                               {Phase::between_steps, is_average},
+                                               {Phase::saving, takes_state},
+                                               {Phase::between_steps, is_copying},
+                                               {Phase::load, is_wrapping},
                                                {Phase::data_loading, is_data},
                                                {Phase::evaluation, is_evaluation},
                                                {Phase::generation, is_generation},
@@ -157,8 +215,12 @@ Phase phase_by_progress(const std::vector<std::string>& lines) {
   return Phase::unknown;
 }
 
+// Of bars that count no steps of training.
+constexpr std::array<std::string_view, 5> kOtherBars = {"load", "download", "map", "valid", "eval"};
+
 bool tells_of_training(std::string_view line) {
   const std::string text = lower(line);
+  if (contains_any(text, kOtherBars)) return contains(text, "loss");
   return contains(text, "loss") || contains(text, "it/s]") || contains(text, "s/it]") || contains(text, "epoch");
 }
 
@@ -180,10 +242,9 @@ std::optional<int> step_of(const std::vector<std::string>& lines) {
 
 // The number before the slash of a bar of training: "1/100 [00:03<05:00, 3.00s/it]".
 std::optional<int> bar_count(const std::string& text) {
-  static constexpr std::array<std::string_view, 5> kOther = {"load", "download", "map", "valid", "eval"};
   const size_t bracket = text.find(" [");
   const size_t slash = bracket == std::string::npos ? bracket : text.rfind('/', bracket);
-  if (slash == std::string::npos || slash == 0 || !contains(text, "it") || contains_any(text, kOther))
+  if (slash == std::string::npos || slash == 0 || !contains(text, "it") || contains_any(text, kOtherBars))
     return std::nullopt;
   size_t begin = slash;
   while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
@@ -203,8 +264,28 @@ bool one_step_is_done(const std::vector<std::string>& lines) {
   return step_lines == 1 && step_of(lines).value_or(2) <= 1;
 }
 
+// No bar of training has moved, and no step was printed.
+bool none_is_done(const std::vector<std::string>& lines) {
+  return std::none_of(lines.begin(), lines.end(), [](const std::string& line) {
+    const std::string text = lower(line);
+    return bar_count(text).value_or(0) > 0 || (contains(text, "loss") && step_of({line}));
+  });
+}
+
 bool is_of_a_step(Phase phase) {
   return phase == Phase::unknown || phase == Phase::forward || phase == Phase::loss || phase == Phase::backward;
+}
+
+// Of the steps of training the first one.
+bool is_first_of_its_kind(const TextPhase& found, const TextMessage& message) {
+  if (found.phase == Phase::optimizer_step && std::any_of(message.frames.begin(), message.frames.end(), makes_state))
+    return true;
+  const bool is_step = found.phase == Phase::forward || found.phase == Phase::loss || found.phase == Phase::backward ||
+                       found.phase == Phase::optimizer_step;
+  return is_step &&
+         std::any_of(message.before.rbegin(), message.before.rend(),
+                     [](const std::string& line) { return bar_count(lower(line)) == 0; }) &&
+         none_is_done(message.before);
 }
 
 }  // namespace
@@ -217,8 +298,11 @@ TextPhase phase_of(const TextMessage& message) {
   const bool is_inner = found.phase == Phase::forward || found.phase == Phase::loss || found.phase == Phase::unknown;
   if (is_inner && told != Phase::unknown) found.phase = told;
   found.after_training = std::any_of(message.before.begin(), message.before.end(), tells_of_training);
+  const bool copies = std::any_of(message.frames.begin(), message.frames.end(), is_copying);
+  if (found.phase == Phase::between_steps && copies && !found.after_training) found.phase = Phase::load;
   if (found.after_training && found.phase == Phase::load) found.phase = Phase::next_model;
   found.step = step_of(message.before);
+  found.is_first = is_first_of_its_kind(found, message);
   if (is_of_a_step(found.phase) && one_step_is_done(message.before)) found.phase = Phase::second_step;
   return found;
 }

@@ -69,6 +69,58 @@ TEST(TextPhase, AModelMadeAfterTrainingIsTheNextOne) {
   EXPECT_TRUE(found.after_training);
 }
 
+TEST(TextPhase, ABarOfLoadingIsNoTraining) {
+  EXPECT_EQ(of({}, {"Loading checkpoint shards: 33%|#| 1/3 [00:10<00:20, 10.0s/it]"}).phase, Phase::load);
+}
+
+TextFrame in(std::string file, std::string function, std::string line = "") {
+  return {.file = std::move(file), .function = std::move(function), .code = std::move(line)};
+}
+
+TEST(TextPhase, AnAverageIsNoCheckpoint) {
+  EXPECT_EQ(of({code("ema.update(model.state_dict())")}, {"step 9 loss 1.0"}).phase, Phase::between_steps);
+  EXPECT_EQ(of({code("self.ema_model = deepcopy(model)")}, {"step 9 loss 1.0"}).phase, Phase::between_steps);
+  EXPECT_EQ(of({code("torch.save(ema.state_dict(), path)")}).phase, Phase::saving);
+  EXPECT_EQ(of({code("schema = load(model.state_dict())")}).phase, Phase::saving);
+}
+
+TEST(TextPhase, ACopyOfAModelIsMadeBeforeTrainingOrBesideIt) {
+  const TextFrame copy = in("/usr/lib/python3/copy.py", "deepcopy", "y = copier(memo)");
+  EXPECT_EQ(of({code("target = copy.deepcopy(net)"), copy}).phase, Phase::load);
+  EXPECT_EQ(of({code("target = copy.deepcopy(net)"), copy}, {"epoch 3 loss 0.2"}).phase, Phase::between_steps);
+  EXPECT_EQ(of({code("best = deepcopy(net.state_dict())"), copy}, {"epoch 3 loss 0.2"}).phase, Phase::saving);
+}
+
+TEST(TextPhase, AStepThatMakesItsStateIsTheFirst) {
+  const TextFrame step = in("torch/optim/adamw.py", "step", "self._init_group(");
+  const TextPhase made =
+      of({step, in("torch/optim/adamw.py", "_init_group", "state[\"exp_avg\"] = torch.zeros_like(")});
+  EXPECT_EQ(made.phase, Phase::optimizer_step);
+  EXPECT_TRUE(made.is_first);
+  EXPECT_FALSE(of({step, in("torch/optim/adamw.py", "_multi_tensor_adamw", "torch._foreach_sqrt(x)")}).is_first);
+}
+
+TEST(TextPhase, ABarAtNothingIsTheFirstStep) {
+  EXPECT_TRUE(of({code("out = model(x)")}, {"0%| 0/100 [00:00<?, ?it/s]"}).is_first);
+  EXPECT_FALSE(of({code("out = model(x)")}, {"4%| 4/100 [00:00<?, ?it/s]"}).is_first);
+}
+
+TEST(TextPhase, AnyOptimizersStepIsOne) {
+  EXPECT_EQ(of({code("opt_g.step()")}).phase, Phase::optimizer_step);
+  EXPECT_EQ(of({code("scaler.step(optimizer_d)")}).phase, Phase::optimizer_step);
+  EXPECT_NE(of({code("scheduler.step()")}).phase, Phase::optimizer_step);
+}
+
+TEST(TextPhase, AModelGivenToWhatSpreadsItIsLoading) {
+  EXPECT_EQ(of({code("model = DDP(model)"), in("torch/nn/parallel/distributed.py", "_ddp_init_helper")}).phase,
+            Phase::load);
+  EXPECT_EQ(of({code("net = nn.DataParallel(net)")}).phase, Phase::load);
+  EXPECT_EQ(of({code("out = net(x)"), in("torch/nn/parallel/data_parallel.py", "forward"),
+                in("torch/nn/parallel/replicate.py", "replicate")})
+                .phase,
+            Phase::forward);
+}
+
 TEST(TextPhase, NothingToGoByIsUnknown) {
   EXPECT_EQ(of({}).phase, Phase::unknown);
   EXPECT_EQ(of({}, {"step 41 loss 1.0"}).step, 41);

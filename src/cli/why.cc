@@ -225,7 +225,7 @@ Result<int> explain_evidence(const WhyArguments& arguments, Output& output) {
     const std::vector<Finding> findings = find_findings({.run = nullptr, .text = &facts});
     for (Section& section : text_sections(facts, findings, arguments.language)) output.add(std::move(section));
     output.payload() = text_payload(facts, findings);
-    if (facts.failure == nullptr) output.set_incomplete();
+    if (facts.failure == nullptr && facts.outlived() == nullptr) output.set_incomplete();
   }
   return 0;
 }

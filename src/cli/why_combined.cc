@@ -106,7 +106,7 @@ class Combined {
     if (beside == Beside::other_failure) findings_ = find_findings({.run = nullptr, .text = &facts_});
     for (Section& section : text_sections(facts_, findings_, arguments_.language, beside))
       output_.add(std::move(section));
-    if (facts_.failure == nullptr) output_.set_incomplete();
+    if (facts_.failure == nullptr && facts_.outlived() == nullptr) output_.set_incomplete();
   }
 
   void conclude(const SnapshotVerdict& verdict) {

@@ -1,6 +1,5 @@
 #include "evidence/evidence_file.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "evidence/byte_source.h"
@@ -13,12 +12,22 @@ namespace {
 bool looks_like_text(std::span<const uint8_t> front) {
   if (front.empty()) return false;  // the snapshot reader's message for empty files
   if (front[0] == 0x80 || (front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0)) return false;
+  constexpr size_t kMagicOfTar = 257;
+  const bool is_tar = front.size() > kMagicOfTar + 5 && std::memcmp(front.data() + kMagicOfTar, "ustar", 5) == 0;
+  if (is_tar) return false;
   const bool is_utf16 = front.size() >= 2 && (front[0] ^ front[1]) == 1 && front[0] >= 0xFE;
-  // Backspace to carriage return and escape belong to terminals.
-  const auto controls = std::count_if(front.begin(), front.end(), [](uint8_t byte) {
-    return byte < 8 || (byte > 13 && byte < 32 && byte != 27) || byte == 127;
-  });
-  if (!is_utf16 && controls * 20 > static_cast<std::ptrdiff_t>(front.size())) return false;
+  // Backspace to carriage return and escape belong to terminals. A run of zeros is a hole that a file system left, of
+  // whatever length.
+  constexpr size_t kShortestHole = 8;
+  size_t controls = 0;
+  size_t zeros = 0;
+  size_t in_holes = 0;
+  for (uint8_t byte : front) {
+    zeros = byte == 0 ? zeros + 1 : 0;
+    controls += byte < 8 || (byte > 13 && byte < 32 && byte != 27) || byte == 127 ? 1 : 0;
+    if (zeros >= kShortestHole) in_holes += zeros == kShortestHole ? kShortestHole : 1;
+  }
+  if (!is_utf16 && (controls - in_holes) * 20 > front.size() - in_holes) return false;
   return !looks_like_page(front);
 }
 

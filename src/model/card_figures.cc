@@ -36,8 +36,10 @@ void find_contradictions(const TextMessage& message, CardFigures& card) {
   const auto add = [&](bool holds, Contradiction each) {
     if (holds) card.contradictions.push_back(each);
   };
-  add(std::any_of(message.figures.values.begin(), message.figures.values.end(), is_impossible),
-      Contradiction::impossible_value);
+  PrintedFigures printed = message.figures;
+  if (printed[Figure::limit] && means_no_limit(*printed[Figure::limit])) printed[Figure::limit].reset();
+  add(std::any_of(printed.values.begin(), printed.values.end(), is_impossible), Contradiction::impossible_value);
+  add(printed[Figure::total] && *printed[Figure::total] == 0, Contradiction::total_is_zero);
   add(is_impossible(message.figures[Figure::tried]), Contradiction::impossible_request);
   const std::optional<double>& own = message.figures[Figure::process_total];
   add(own && *own == 0 && card.allocated.value_or(0) > 0, Contradiction::own_is_zero);
@@ -59,6 +61,12 @@ void find_contradictions(const TextMessage& message, CardFigures& card) {
 std::optional<int64_t> whole_bytes(const std::optional<double>& printed) {
   if (!printed || !(*printed >= 0 && *printed < kImpossibleBytes)) return std::nullopt;
   return static_cast<int64_t>(*printed);
+}
+
+bool means_no_limit(double printed_bytes) { return printed_bytes >= kImpossibleBytes; }
+
+bool CardFigures::limit_decides() const {
+  return limit && reserved && (!total || *limit < *total) && *reserved + tried.value_or(0) > *limit;
 }
 
 bool CardFigures::has(Contradiction each) const {
@@ -97,6 +105,11 @@ CardFigures reconcile_card(const TextMessage& message) {
   if (card.allocated && card.unused && !card.reserved) card.reserved = *card.allocated + *card.unused;
   if (card.allocated && card.reserved && !card.unused)
     card.unused = std::max<int64_t>(*card.reserved - *card.allocated, 0);
+  // Nothing is asked for 0 bytes, and no card and no limit has so many: such figures say nothing.
+  for (std::optional<int64_t>* figure : {&card.tried, &card.total, &card.limit}) {
+    if (*figure == 0) figure->reset();
+  }
+  if (printed[Figure::total] && !card.total) card.free.reset();
   card.own = whole_bytes(printed[Figure::process_total]);
   if (card.own == 0) card.own.reset();
   const bool names_itself = printed[Figure::process_total].has_value();
@@ -108,6 +121,7 @@ CardFigures reconcile_card(const TextMessage& message) {
       card.own = bytes;
     } else {
       card.others.push_back(*bytes);
+      card.others_by_pid.emplace_back(message.processes[i].first, *bytes);
     }
   }
   find_contradictions(message, card);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "types/text_evidence.h"
@@ -14,6 +15,7 @@ namespace oomscope {
 
 enum class Contradiction : uint8_t {
   impossible_value,     // a counter that wrapped around, or a negative one
+  total_is_zero,        // a card of 0 bytes: the driver gave no figures
   own_is_zero,          // "this process has 0 bytes" beside what it allocated
   own_listed_as_other,  // "Process N has ..." is the failing process: a container sees the host's pids
   free_covers_request,  // the free figure is at least what was asked for
@@ -33,13 +35,16 @@ struct CardFigures {
   std::optional<int64_t> free;
   std::optional<int64_t> allocated;
   std::optional<int64_t> reserved;
-  std::optional<int64_t> unused;  // reserved and not handed out
-  std::optional<int64_t> own;     // this process on the card, context included
-  std::optional<int64_t> limit;   // of this process
-  std::vector<int64_t> others;    // listed processes that are not this one
+  std::optional<int64_t> unused;                           // reserved and not handed out
+  std::optional<int64_t> own;                              // this process on the card, context included
+  std::optional<int64_t> limit;                            // of this process; empty where none is set
+  std::vector<int64_t> others;                             // listed processes that are not this one
+  std::vector<std::pair<int64_t, int64_t>> others_by_pid;  // the same with their numbers in front
   std::vector<Contradiction> contradictions;
 
   [[nodiscard]] bool has(Contradiction each) const;
+  // The request exceeds the limit of this process, which is less than the card.
+  [[nodiscard]] bool limit_decides() const;
   // Outside this process's allocator, its context and the free memory: listed processes, or what is missing to the
   // total less a usual context where none is listed. Never below 0.
   [[nodiscard]] int64_t foreign() const;
@@ -50,6 +55,9 @@ struct CardFigures {
 };
 
 [[nodiscard]] CardFigures reconcile_card(const TextMessage& message);
+
+// A limit that is printed where none is set: the largest number there is, by the driver or by the kernel.
+[[nodiscard]] bool means_no_limit(double printed_bytes);
 
 // The figures as `why --json` prints them: as printed, and with the process that proved to be the failing one.
 [[nodiscard]] PrintedFigures settled_figures(const TextMessage& message, const CardFigures& card);

@@ -101,7 +101,9 @@ std::span<const CauseGuide> cause_guides() {
         "report-more"},
        {"smi-shows-free", "reserved-is-fragmentation"},
        /*by_phase=*/true},
-      {"memory-grows", {"loss-item", "detach", "results-to-cpu", "delete-references"}, {"empty-cache-saves"}},
+      {"memory-grows",
+       {"loss-item", "detach", "results-to-cpu", "delete-references", "no-grad", "copy-on-cpu", "clear-traceback"},
+       {"empty-cache-saves"}},
       {"oversized-request",
        {"smaller-input", "check-data", "fused-attention", "process-in-chunks", "smaller-batch"},
        {"max-split-cures"}},
@@ -138,7 +140,7 @@ Ids remedies_of_phase(Phase phase) {
     case Phase::generation: return {"smaller-kv-cache", "smaller-batch", "quantised-loading"};
     case Phase::loss: return {"chunked-loss", "smaller-batch", "mixed-precision", "checkpointing"};
     case Phase::start: return {"free-other-processes", "other-gpu", "share-card"};
-    case Phase::between_steps: return {"detach", "copy-on-cpu", "smaller-batch"};
+    case Phase::between_steps: return {"copy-on-cpu", "detach", "smaller-batch"};
     case Phase::unknown:
     case Phase::data_loading:
     case Phase::forward:
@@ -148,7 +150,7 @@ Ids remedies_of_phase(Phase phase) {
   return {"smaller-batch"};
 }
 
-Ids remedies_of_frames() { return {"fused-attention", "chunked-loss"}; }
+Ids remedies_of_frames() { return {"fused-attention", "chunked-loss", "distributed-data-parallel", "bucket-view"}; }
 
 bool helps_against(std::string_view remedy, const CauseGuide& guide) {
   const auto has = [remedy](const Ids& ids) { return std::find(ids.begin(), ids.end(), remedy) != ids.end(); };

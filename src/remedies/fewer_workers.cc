@@ -1,4 +1,6 @@
 // Every worker holds batches, and sooner or later its own copy of the data set.
+#include <algorithm>
+
 #include "base/bytes_text.h"
 #include "remedies/catalogue.h"
 #include "remedies/loader_memory.h"
@@ -37,10 +39,12 @@ Remedy fewer_workers() {
           .applies = is_loader_case,
           .snippets =
               [](const Circumstances& circumstances) {
-                const std::string workers = std::to_string(workers_that_fit(circumstances).value_or(2));
+                constexpr int kFew = 2;
+                const int fewer = std::min(kFew, std::max(circumstances.num_workers.value_or(kFew + 1) - 1, 0));
+                const std::string workers = std::to_string(workers_that_fit(circumstances).value_or(fewer));
                 if (circumstances.framework == "transformers")
                   return python("args = TrainingArguments(\"out\", dataloader_num_workers=" + workers + ")");
-                return python("loader = DataLoader(dataset, batch_size=32, num_workers=" + workers + ")");
+                return loader(circumstances, "num_workers=" + workers);
               },
           .text =
               [](const Circumstances& circumstances) {

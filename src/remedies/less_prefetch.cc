@@ -12,7 +12,7 @@ Remedy less_prefetch() {
           .snippets = [](const Circumstances& circumstances) {
             if (circumstances.framework == "transformers")
               return python(R"(args = TrainingArguments("out", dataloader_prefetch_factor=1))");
-            return python(R"(loader = DataLoader(dataset, batch_size=32, num_workers=4, prefetch_factor=1))");
+            return loader(circumstances, "num_workers=" + workers_of(circumstances) + ", prefetch_factor=1");
           }};
 }
 

@@ -16,7 +16,7 @@ Remedy no_pinning() {
               [](const Circumstances& circumstances) {
                 if (circumstances.framework == "transformers")
                   return python(R"(args = TrainingArguments("out", dataloader_pin_memory=False))");
-                return python(R"(loader = DataLoader(dataset, batch_size=32, num_workers=4, pin_memory=False))");
+                return loader(circumstances, "num_workers=" + workers_of(circumstances) + ", pin_memory=False");
               }};
 }
 

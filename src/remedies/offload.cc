@@ -31,6 +31,8 @@ Recipe parameters(const Circumstances& circumstances) {
           .lines = {"model = FullyShardedDataParallel(model, cpu_offload=CPUOffload(offload_params=True))"}};
 }
 
+bool is_llama(const Circumstances& circumstances) { return circumstances.framework == "llama.cpp"; }
+
 // What forward keeps. A framework that runs the loop calls forward somewhere in it.
 Recipe activations(const Circumstances& circumstances) {
   const std::string scope = "with torch.autograd.graph.save_on_cpu(pin_memory=True):";
@@ -45,16 +47,29 @@ Remedy offload() {
           .page = "capacity",
           .effect = Effect::transform,
           .applies = is_gpu_case,
-          .recipe = [](const Circumstances& circumstances) {
-            if (circumstances.variant == "offload-optimizer") return states(circumstances);
-            if (circumstances.variant == "offload-parameters") return parameters(circumstances);
-            if (circumstances.framework == "transformers") {
-              return Recipe{.lines = {"model = AutoModelForCausalLM.from_pretrained(name, device_map=\"auto\", "
-                                      "offload_folder=\"offload\")"}};
-            }
-            if (circumstances.framework == "deepspeed") return Recipe{.config = kStatesConfig};
-            return activations(circumstances);
-          }};
+          .snippets =
+              [](const Circumstances& circumstances) {
+                return is_llama(circumstances) ? bash("llama-server -m MODEL.gguf -ngl 20  # layers on the card")
+                                               : std::vector<Snippet>{};
+              },
+          .recipe =
+              [](const Circumstances& circumstances) {
+                const bool is_step =
+                    circumstances.phase == Phase::optimizer_step || circumstances.phase == Phase::second_step;
+                const bool for_states = circumstances.variant.empty() && is_step && !is_llama(circumstances);
+                if (circumstances.variant == "offload-optimizer" || for_states) return states(circumstances);
+                if (circumstances.variant == "offload-parameters") return parameters(circumstances);
+                if (circumstances.framework == "transformers") {
+                  return Recipe{.lines = {"model = AutoModelForCausalLM.from_pretrained(name, device_map=\"auto\", "
+                                          "offload_folder=\"offload\")"}};
+                }
+                if (circumstances.framework == "deepspeed") return Recipe{.config = kStatesConfig};
+                return activations(circumstances);
+              },
+          .text =
+              [](const Circumstances& circumstances) {
+                return Phrase{.key = is_llama(circumstances) ? "remedy.offload.llama" : "remedy.offload.text"};
+              }};
 }
 
 }  // namespace oomscope

@@ -12,6 +12,8 @@ Remedy quantised_loading() {
           .snippets =
               [](const Circumstances& circumstances) {
                 if (circumstances.framework == "vllm") return bash(R"(vllm serve NAME-AWQ --quantization awq)");
+                if (circumstances.framework == "llama.cpp")
+                  return bash("llama-quantize MODEL.gguf MODEL-Q4_K_M.gguf Q4_K_M");
                 return python(R"(bits = BitsAndBytesConfig(load_in_4bit=True,
                           bnb_4bit_compute_dtype=torch.bfloat16)
 model = AutoModelForCausalLM.from_pretrained(name, quantization_config=bits))");

@@ -9,24 +9,34 @@
 namespace oomscope {
 namespace {
 
-// Which snippets a finding shows: the place where the case runs first, and Python where the change is in the code.
-std::vector<Place> places_of(const Circumstances& circumstances) {
-  if (circumstances.is_windows) return {Place::powershell, Place::python};
-  if (circumstances.is_notebook) return {Place::notebook};
-  if (circumstances.is_slurm) return {Place::sbatch, Place::bash, Place::python};
-  return {Place::bash, Place::python};
+// Where the case runs, the likeliest first: what is to be set is set there.
+std::vector<Place> shells_of(const Circumstances& circumstances) {
+  std::vector<Place> shells;
+  if (circumstances.is_image_build) shells.push_back(Place::dockerfile);
+  if (circumstances.is_notebook) shells.push_back(Place::notebook);
+  if (circumstances.is_slurm) shells.push_back(Place::sbatch);
+  if (circumstances.is_cmd) shells.push_back(Place::cmd);
+  if (circumstances.is_windows) shells.push_back(Place::powershell);
+  if (circumstances.is_windows && !circumstances.is_cmd) shells.push_back(Place::cmd);
+  if (!circumstances.is_notebook && !circumstances.is_windows) shells.push_back(Place::bash);
+  if (circumstances.is_container && !circumstances.is_image_build) shells.push_back(Place::dockerfile);
+  return shells;
 }
 
+// The same for each place; what stands in the code is the same everywhere.
 std::vector<std::string> commands_of(const Remedy& remedy, const Circumstances& circumstances) {
   const std::vector<Snippet> snippets = snippets_of(remedy, circumstances);
-  for (Place place : places_of(circumstances)) {
-    std::vector<std::string> commands;
+  std::vector<std::string> commands;
+  const auto take = [&](Place place) {
     for (const Snippet& snippet : snippets) {
-      if (snippet.place == place) commands.push_back(snippet.lines);
+      const bool is_new = std::find(commands.begin(), commands.end(), snippet.lines) == commands.end();
+      if (snippet.place == place && is_new) commands.push_back(snippet.lines);
     }
-    if (!commands.empty()) return commands;
-  }
-  return snippets.empty() ? std::vector<std::string>{} : std::vector<std::string>{snippets.front().lines};
+  };
+  for (Place shell : shells_of(circumstances)) take(shell);
+  if (commands.empty()) take(Place::python);
+  if (commands.empty() && !snippets.empty()) commands.push_back(snippets.front().lines);
+  return commands;
 }
 
 }  // namespace
@@ -130,20 +140,23 @@ const Remedy* find_remedy(std::string_view id) {
   return found != all.end() && found->id == id ? &*found : nullptr;
 }
 
+bool is_open(const Remedy& remedy, const Circumstances& circumstances) {
+  return remedy.applies(circumstances) && !circumstances.in_force.contains(remedy.id);
+}
+
 std::vector<Change> changes_of(std::initializer_list<std::string_view> ids, const Circumstances& circumstances) {
   std::vector<Change> changes;
   for (std::string_view id : ids) {
     const Remedy* remedy = find_remedy(id);
-    if (remedy != nullptr && remedy->applies(circumstances)) changes.push_back(change_of(*remedy, circumstances));
+    if (remedy != nullptr && is_open(*remedy, circumstances)) changes.push_back(change_of(*remedy, circumstances));
   }
   return changes;
 }
 
 std::vector<Snippet> snippets_of(const Remedy& remedy, const Circumstances& circumstances) {
-  if (remedy.recipe != nullptr) {
-    return python(text_of(circumstances.framework, std::vector<Recipe>{remedy.recipe(circumstances)}));
-  }
-  return remedy.snippets != nullptr ? remedy.snippets(circumstances) : std::vector<Snippet>{};
+  std::vector<Snippet> snippets = remedy.snippets != nullptr ? remedy.snippets(circumstances) : std::vector<Snippet>{};
+  if (!snippets.empty() || remedy.recipe == nullptr) return snippets;
+  return python(text_of(circumstances.framework, std::vector<Recipe>{remedy.recipe(circumstances)}));
 }
 
 Change change_of(const Remedy& remedy, const Circumstances& circumstances, std::vector<PhraseValue> values) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,7 +57,7 @@ struct Circumstances {
   std::optional<int64_t> number = {};            // of the variant: micro-batches, every so manieth layer, processes
   std::optional<int> compute_capability = {};    // 80 for sm_80
   std::optional<bool> expandable_segments = {};  // on already?
-  std::string framework = {};  // "lightning", "transformers", "accelerate", "deepspeed", "vllm", or empty
+  std::string framework = {};  // "lightning", "transformers", "accelerate", "deepspeed", "vllm", "llama.cpp", or empty
   std::string settings = {};   // the allocator settings to propose; empty: the usual ones
   std::optional<int> num_workers = {};
   std::optional<int> prefetch_factor = {};  // batches a worker holds ready; torch's default is 2
@@ -72,9 +73,14 @@ struct Circumstances {
   bool is_notebook = false;
   bool is_container = false;
   bool is_slurm = false;
-  bool is_evicted = false;  // a pod, for its node's sake
+  std::string scheduler = {};    // "pbs", "sge", "lsf", "condor" where its own words name it, or empty
+  bool is_evicted = false;       // a pod, for its node's sake
+  bool only_some_nodes = false;  // the job may use the memory of some NUMA nodes alone
   bool is_windows = false;
+  bool is_cmd = false;          // Windows' older prompt
+  bool is_image_build = false;  // of a container
   bool is_rocm = false;
+  std::set<std::string, std::less<>> in_force = {};  // remedies that the case has already
   Figures figures = {};
 };
 
@@ -95,9 +101,9 @@ struct Remedy {
   Effect effect = Effect::unknown;
   // May it help in such a case, on such hardware, with such a torch?
   bool (*applies)(const Circumstances&) = nullptr;
-  // Null: nothing to paste, or there is a recipe.
+  // Null or empty: nothing to paste, or there is a recipe.
   std::vector<Snippet> (*snippets)(const Circumstances&) = nullptr;
-  // In place of snippets where it may be applied together with others.
+  // Where there are no snippets: what may be applied together with others.
   Recipe (*recipe)(const Circumstances&) = nullptr;
   // Bytes that it takes off, from the figures alone. Null or empty: they do not say.
   std::optional<int64_t> (*saved_bytes)(const Figures&) = nullptr;
@@ -117,7 +123,10 @@ struct Remedy {
 [[nodiscard]] Change change_of(const Remedy& remedy, const Circumstances& circumstances,
                                std::vector<PhraseValue> values = {});
 
-// Those of `ids` that apply, in the order given. An id that the catalogue does not have is left out.
+// May it help, and is it not in force already?
+[[nodiscard]] bool is_open(const Remedy& remedy, const Circumstances& circumstances);
+
+// Those of `ids` that are open, in the order given. An id that the catalogue does not have is left out.
 [[nodiscard]] std::vector<Change> changes_of(std::initializer_list<std::string_view> ids,
                                              const Circumstances& circumstances);
 

@@ -1,4 +1,7 @@
 // Fewer samples at once: activations and logits shrink in proportion.
+#include <algorithm>
+#include <string>
+
 #include "remedies/catalogue.h"
 #include "remedies/snippets.h"
 
@@ -13,13 +16,17 @@ Remedy smaller_batch() {
           [](const Circumstances& circumstances) { return is_gpu_case(circumstances) || is_host_case(circumstances); },
       .snippets =
           [](const Circumstances& circumstances) {
+            // Half of it to begin with.
+            const std::string half = circumstances.batch_size
+                                         ? std::to_string(std::max(*circumstances.batch_size / 2, 1))
+                                         : "batch_size // 2";
             if (circumstances.framework == "transformers")
-              return python(
-                  R"(args = TrainingArguments("out", per_device_train_batch_size=4, per_device_eval_batch_size=4))");
+              return python("args = TrainingArguments(\"out\", per_device_train_batch_size=" + half +
+                            ", per_device_eval_batch_size=" + half + ")");
             if (circumstances.framework == "lightning")
               return python(R"(trainer_tuner = lightning.pytorch.tuner.Tuner(trainer)
 trainer_tuner.scale_batch_size(model, mode="binsearch"))");
-            return python(R"(loader = DataLoader(dataset, batch_size=4))");
+            return python("loader = DataLoader(dataset, batch_size=" + half + ")");
           },
       .saved_bytes =
           [](const Figures& figures) {

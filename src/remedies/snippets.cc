@@ -29,6 +29,15 @@ std::vector<Snippet> python(std::string lines) { return {{Place::python, lines},
 
 std::vector<Snippet> bash(std::string lines) { return {{Place::bash, std::move(lines)}}; }
 
+std::string workers_of(const Circumstances& circumstances) {
+  return circumstances.num_workers ? std::to_string(*circumstances.num_workers) : "num_workers";
+}
+
+std::vector<Snippet> loader(const Circumstances& circumstances, std::string_view arguments) {
+  const std::string batch = circumstances.batch_size ? std::to_string(*circumstances.batch_size) : "batch_size";
+  return python("loader = DataLoader(dataset, batch_size=" + batch + ", " + std::string(arguments) + ")");
+}
+
 std::vector<Snippet> operator+(std::vector<Snippet> a, const std::vector<Snippet>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;

@@ -18,6 +18,12 @@ namespace oomscope {
 [[nodiscard]] std::vector<Snippet> bash(std::string lines);
 [[nodiscard]] std::vector<Snippet> operator+(std::vector<Snippet> a, const std::vector<Snippet>& b);
 
+// "loader = DataLoader(dataset, batch_size=32, num_workers=2)": the case's own batch, or the name of one.
+[[nodiscard]] std::vector<Snippet> loader(const Circumstances& circumstances, std::string_view arguments);
+
+// The case's number of workers, or the name of one.
+[[nodiscard]] std::string workers_of(const Circumstances& circumstances);
+
 // An environment variable in every place where one can be set.
 [[nodiscard]] std::vector<Snippet> environment(std::string_view name, std::string_view value);
 

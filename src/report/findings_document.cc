@@ -41,11 +41,15 @@ Json change_json(const Change& change) {
           {"predicted", change.predicted ? predicted_json(*change.predicted) : Json(nullptr)}};
 }
 
-// The first of its snippets, line by line; --json has all.
+// The first of its snippets, line by line; where it is one line, those of the case's other places too. --json has all.
 std::vector<std::string> shown_commands(const Change& change, Language language) {
-  std::vector<std::string> lines =
-      change.commands.empty() ? std::vector<std::string>{} : pasted_lines(change.commands.front(), language);
-  for (std::string& line : lines) line.insert(0, "  ");
+  std::vector<std::string> lines;
+  for (const std::string& command : change.commands) {
+    const bool is_first = &command == &change.commands.front();
+    const bool first_is_a_line = change.commands.front().find('\n') == std::string::npos;
+    if (!is_first && (!first_is_a_line || command.find('\n') != std::string::npos)) break;
+    for (std::string& line : pasted_lines(command, language)) lines.push_back("  " + line);
+  }
   return lines;
 }
 

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/rules/log_rule.h"
+
 namespace oomscope {
 namespace {
 
@@ -63,6 +65,8 @@ class ProofLines {
 
   // A release that records no history still prints its counters.
   [[nodiscard]] std::vector<std::string> of_gpu() const {
+    if (!program_beside_torch(facts_).empty())
+      return {with("nvidia-smi --query-gpu=memory.used,memory.free --format=csv -l 1", "beside")};
     std::string version = facts_.around.torch_version;
     if (version.empty() && facts_.failure != nullptr && !facts_.failure->vintage.starts_with("1.0 on"))
       version = facts_.failure->vintage.substr(0, facts_.failure->vintage.find_first_not_of("0123456789."));
@@ -101,6 +105,7 @@ class ProofLines {
     const bool has_summary = std::any_of(facts_.logs.begin(), facts_.logs.end(),
                                          [](const TextEvidence* log) { return !log->summaries.empty(); });
     if (has_summary) return of_gpu();
+    if (facts_.outlived() != nullptr) return {};
     return {with("python train.py > train.log 2>&1; echo exit $? >> train.log", "keeps-the-end"),
             with("free -m -s 1 > memory.log &", "beside")};
   }

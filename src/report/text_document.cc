@@ -34,6 +34,8 @@ Phrase host_figures(const TextFacts& facts) {
   std::vector<Phrase> parts;
   if (facts.numbers[Figure::limit])
     parts.push_back(Phrase{.key = "text.figure-limit"}.with("bytes", text(facts.numbers[Figure::limit])));
+  if (facts.numbers[Figure::used] && !facts.numbers[Figure::total])
+    parts.push_back(Phrase{.key = "text.figure-used"}.with("bytes", text(facts.numbers[Figure::used])));
   if (facts.numbers[Figure::used] && facts.numbers[Figure::total]) {
     parts.push_back(Phrase{.key = "text.figure-host"}
                         .with("used", text(facts.numbers[Figure::used]))
@@ -55,7 +57,8 @@ Phrase headline(const TextFacts& facts) {
   if (facts.failure != nullptr && facts.failure->gpu)
     where = Phrase{.key = "text.on-gpu"}.with("gpu", std::to_string(*facts.failure->gpu));
   if (facts.phase != Phase::unknown)
-    phase = Phrase{.key = "text.during"}.with("phase", Phrase{.key = "instant." + std::string(name_of(facts.phase))});
+    phase = Phrase{.key = facts.is_first ? "text.during-first" : "text.during"}.with(
+        "phase", Phrase{.key = "instant." + std::string(name_of(facts.phase))});
   return Phrase{.key = "text.headline"}
       .with("what", Phrase{.key = "text.is-" + std::string(name_of(facts.kind))})
       .with("where", std::move(where))
@@ -65,7 +68,7 @@ Phrase headline(const TextFacts& facts) {
 
 Phrase confidence_line(const TextFacts& facts) {
   Phrase also;
-  if (!facts.also.empty()) {
+  if (facts.failure != nullptr && !facts.also.empty()) {
     std::vector<Phrase> kinds;
     for (Kind kind : facts.also) kinds.push_back(Phrase{.key = "text.kind-" + std::string(name_of(kind))});
     also = Phrase{.key = "text.also"}.with("kinds", std::move(kinds));
@@ -156,31 +159,39 @@ bool failed_on_gpu(const TextFacts& facts) {
 }
 
 void add_smi(const TextFacts& facts, Language language, std::vector<Section>& sections) {
-  if (!facts.card.has(Contradiction::free_covers_request)) return;
+  if (!facts.card.has(Contradiction::free_covers_request) || facts.card.limit_decides()) return;
   List list{.title = say("text.smi", language), .entries = {}};
   for (int i = 1; i <= 5; ++i) list.entries.push_back(say("text.smi-" + std::to_string(i), language));
   sections.push_back(Section{.body = std::move(list)});
 }
 
-void add_summaries(const TextFacts& facts, Language language, std::vector<Section>& sections) {
-  for (const TextEvidence* log : facts.logs) {
-    for (const MemorySummary& summary : log->summaries) {
-      const auto bytes = [&](std::string_view metric, size_t column) {
-        for (const SummaryRow& row : summary.rows) {
-          if (row.metric == metric) return format_mib(static_cast<int64_t>(row.values[column]));
-        }
-        return std::string("?");
-      };
-      const Phrase state = summary.num_ooms > 0 ? Phrase{.key = "text.summary-failures"}
-                                                      .with("ooms", format_count(summary.num_ooms))
-                                                      .with("device", std::to_string(summary.device))
-                                                : Phrase{.key = "text.summary-state"}
-                                                      .with("device", std::to_string(summary.device))
-                                                      .with("allocated", bytes("allocated_bytes.all", 0))
-                                                      .with("peak", bytes("allocated_bytes.all", 1))
-                                                      .with("reserved", bytes("reserved_bytes.all", 0));
-      sections.push_back(Section{.body = Sentence{.text = say(state, language)}, .joined = true});
+Phrase summary_phrase(const MemorySummary& summary) {
+  const auto bytes = [&](std::string_view metric, size_t column) {
+    for (const SummaryRow& row : summary.rows) {
+      if (row.metric == metric) return format_mib(static_cast<int64_t>(row.values[column]));
     }
+    return std::string("?");
+  };
+  return Phrase{.key = summary.num_ooms > 0 ? "text.summary-failures" : "text.summary-state"}
+      .with("count", format_count(summary.num_ooms))
+      .with("device", std::to_string(summary.device))
+      .with("allocated", bytes("allocated_bytes.all", 0))
+      .with("peak", bytes("allocated_bytes.all", 1))
+      .with("reserved", bytes("reserved_bytes.all", 0));
+}
+
+// Of all that the logs hold.
+std::vector<const MemorySummary*> summaries_of(const TextFacts& facts) {
+  std::vector<const MemorySummary*> all;
+  for (const TextEvidence* log : facts.logs) {
+    for (const MemorySummary& summary : log->summaries) all.push_back(&summary);
+  }
+  return all;
+}
+
+void add_summaries(const TextFacts& facts, Language language, std::vector<Section>& sections) {
+  for (const MemorySummary* summary : summaries_of(facts)) {
+    sections.push_back(Section{.body = Sentence{.text = say(summary_phrase(*summary), language)}, .joined = true});
   }
 }
 
@@ -198,13 +209,14 @@ Phrase vintage_phrase(std::string_view vintage) {
 
 // Where the message stands, and of which release it is.
 void add_place(const TextFacts& facts, Language language, std::vector<Section>& sections) {
-  if (facts.failure == nullptr) return;
-  const TextMessage& failure = *facts.failure;
+  const Survival* outlived = facts.failure == nullptr ? facts.outlived() : nullptr;
+  if (facts.failure == nullptr && outlived == nullptr) return;
+  const TextMessage& failure = outlived != nullptr ? *outlived->message : *facts.failure;
   const auto dim = [&](const Phrase& phrase) {
     sections.push_back(Section{.body = Sentence{.text = say(phrase, language), .style = Style::dim}, .joined = true});
   };
   dim(Phrase{.key = "text.place"}
-          .with("file", say(facts.logs[facts.failure_log]->name, language))
+          .with("file", say(facts.logs[outlived != nullptr ? outlived->log : facts.failure_log]->name, language))
           .with("line", format_count(failure.line))
           .with("text", shortened(failure.excerpt)));
   const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
@@ -218,6 +230,8 @@ Phrase nothing_found(const TextFacts& facts) {
   for (const TextEvidence* log : facts.logs) lines += log->lines;
   return Phrase{.key = "text.nothing-found"}.with("count", format_count(lines));
 }
+
+bool is_nothing_found(const TextFacts& facts) { return facts.failure == nullptr && facts.outlived() == nullptr; }
 
 // A negative answer: what was looked for, and what would tell more.
 void add_nothing_found(const TextFacts& facts, Language language, std::vector<Section>& sections) {
@@ -237,6 +251,17 @@ void add_failure(const TextFacts& facts, Language language, std::vector<Section>
   sentence(confidence_line(facts));
   add_place(facts, language, sections);
   if (!facts.balance.empty()) sections.push_back(Section{.body = balance_table(facts, language)});
+}
+
+// The answer in one sentence; where the text holds a summary alone, that of the device whose requests failed, or the
+// first.
+Phrase sentence_of(const TextFacts& facts) {
+  if (!is_nothing_found(facts)) return headline(facts);
+  const std::vector<const MemorySummary*> summaries = summaries_of(facts);
+  const auto failed = std::find_if(summaries.begin(), summaries.end(),
+                                   [](const MemorySummary* summary) { return summary->num_ooms > 0; });
+  if (failed != summaries.end()) return summary_phrase(**failed);
+  return summaries.empty() ? nothing_found(facts) : summary_phrase(*summaries.front());
 }
 
 Json kinds_json(const std::vector<Kind>& kinds) {
@@ -323,12 +348,10 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
     if (!facts.caveats.empty()) sections.push_back(Section{.body = caveat_list(facts.caveats, language)});
     return sections;
   }
-  if (facts.failure != nullptr) {
+  if (!is_nothing_found(facts)) {
     add_failure(facts, language, sections);
   } else {
-    const bool has_summary = std::any_of(facts.logs.begin(), facts.logs.end(),
-                                         [](const TextEvidence* log) { return !log->summaries.empty(); });
-    if (!has_summary) add_nothing_found(facts, language, sections);
+    if (summaries_of(facts).empty()) add_nothing_found(facts, language, sections);
     add_summaries(facts, language, sections);
   }
   for (const Finding& finding : findings) {
@@ -354,7 +377,7 @@ Json text_payload(const TextFacts& facts, std::span<const Finding> findings) {
   payload["confidence"] = std::string(name_of(facts.confidence));
   payload["phase"] = facts.phase == Phase::unknown ? Json(nullptr) : Json(std::string(name_of(facts.phase)));
   payload["step"] = facts.step ? Json(*facts.step) : Json(nullptr);
-  payload["sentence"] = say(facts.failure == nullptr ? nothing_found(facts) : headline(facts), Language::english);
+  payload["sentence"] = say(sentence_of(facts), Language::english);
   payload["numbers"] = numbers_json(facts);
   payload["balance"] = Json::array();
   for (const BalanceRow& row : facts.balance) {

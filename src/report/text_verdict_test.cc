@@ -86,6 +86,278 @@ TEST(FewerWorkers, HasTheSumForThisMachine) {
   EXPECT_EQ(findings.front().changes.front().text.key, "remedy.fewer-workers.sum");
 }
 
+std::string caught(const std::string& what_follows) {
+  return "epoch 1 step 7 loss 0.9\nCUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 16.00 GiB total capacity; "
+         "14.00 GiB already allocated; 30.00 MiB free; 14.50 GiB reserved in total by PyTorch)\n" +
+         what_follows;
+}
+
+TEST(ARunThatWentOn, HasNotFailed) {
+  EXPECT_EQ(kind_of(caught("epoch 1 step 9 loss 0.8\nepoch 1 step 10 loss 0.7\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("skipping this batch\nepoch 1 step 9 loss 0.8\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("Training finished\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of("tcmalloc: large alloc 4294967296 bytes == 0x1\nepoch 2 loss 0.1\n"), Kind::no_failure);
+}
+TEST(ARunThatWentOn, HasCountersOfAnyForm) {
+  EXPECT_EQ(kind_of("out of memory (CUDA out of memory. Tried to allocate 1.00 GiB), batch skipped\n"
+                    "Epoch: [0][20/500] Time 0.3 Loss 3.2\n"),
+            Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("Epoch: [0][20/500] Time 0.3\nEpoch: [0][40/500] Time 0.3\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("{'loss': 0.5, 'epoch': 0.35}\n{'loss': 0.4, 'epoch': 0.36}\n")), Kind::no_failure);
+}
+TEST(ARunThatWentOn, IsToldWithWhatItOutlived) {
+  const auto found = facts_of({caught("epoch 1 step 9 loss 0.8\nepoch 1 step 10 loss 0.7\n")});
+  ASSERT_NE(found->facts.outlived(), nullptr);
+  EXPECT_EQ(found->facts.outlived()->message->line, 2);
+  EXPECT_EQ(found->facts.outlived()->sign->line, 4);
+  EXPECT_EQ(found->facts.also, std::vector<Kind>{Kind::gpu_oom});
+}
+TEST(ARunThatWentOn, IsNoneWhereTheCountersStandStill) {
+  const std::string bar = " 12%|#2   | 12/100 [00:03<00:20, 4.00it/s]\n";
+  EXPECT_NE(kind_of(caught("")), Kind::no_failure);
+  EXPECT_NE(kind_of(caught(bar + bar)), Kind::no_failure);
+}
+TEST(ARunThatWentOn, IsNoneWhereBufferedLinesComeLast) {
+  const std::string traceback =
+      "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n    loss.backward()\n";
+  const std::string lines = "step 1 loss 0.9\nstep 2 loss 0.8\nstep 3 loss 0.7\n";
+  EXPECT_NE(kind_of(traceback + oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB") + lines),
+            Kind::no_failure);
+}
+TEST(ARunThatWentOn, IsNoneWhereALauncherEndsIt) {
+  EXPECT_NE(kind_of(caught("step 9 loss 0.8\nstep 10 loss 0.7\nChildFailedError:\n")), Kind::no_failure);
+}
+TEST(ARunThatWentOn, MayEndOfSomethingElse) {
+  const auto found = facts_of({caught("step 9 loss 0.8\nstep 10 loss 0.7\nKilled\n")});
+  EXPECT_EQ(found->facts.kind, Kind::host_oom_killed);
+  EXPECT_EQ(found->facts.survived.size(), 1U);
+}
+TEST(ARunThatWentOn, HasLostAProcessAllTheSame) {
+  const std::string steps = "step 2 loss 0.9\nstep 3 loss 0.8\nstep 4 loss 0.7\n";
+  const std::string kernel = "Out of memory: Killed process 991 (";
+  const std::string sizes = ") total-vm:40kB, anon-rss:30kB, file-rss:10kB, shmem-rss:0kB\n";
+  EXPECT_EQ(kind_of("step 1 loss 1.0\n" + kernel + "python3" + sizes + steps), Kind::host_oom_killed);
+  EXPECT_EQ(kind_of("step 1 loss 1.0\n" + kernel + "chrome" + sizes + steps), Kind::no_failure);
+}
+TEST(ARunThatWentOn, LeavesAChoiceOut) {
+  EXPECT_EQ(kind_of("OutOfMemoryError: out of resource: shared memory, Required: 1, Hardware limit: 1.\n"
+                    "Ignoring this choice.\n"),
+            Kind::no_failure);
+}
+
+TEST(ZeroFigures, SayNothing) {
+  const auto none = facts_of({oom("2.00 GiB", "0 bytes", "1.00 GiB", "0 bytes", "1.20 GiB")});
+  EXPECT_EQ(none->facts.kind, Kind::gpu_oom);
+  EXPECT_TRUE(none->facts.balance.empty());
+}
+TEST(NoLimit, IsWhatTheLargestNumberMeans) {
+  const auto none =
+      facts_of({"torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\n"
+                "Currently allocated : 7.00 GiB\nRequested : 2.00 GiB\nDevice limit : 9.00 GiB\n"
+                "Free (according to CUDA): 1.00 GiB\nPyTorch limit (set by user-supplied memory fraction) : "
+                "17179869184.00 GiB\n"});
+  EXPECT_EQ(none->facts.numbers[Figure::tried], 2.0 * (1 << 30));
+  EXPECT_FALSE(none->facts.card.limit);
+  EXPECT_TRUE(none->facts.caveats.empty());
+}
+TEST(NoLimit, IsThatOfACgroupWithoutOne) {
+  const auto none =
+      facts_of({"memory: usage 3000kB, limit 9007199254740988kB, failcnt 0\n"
+                "Memory cgroup out of memory: Killed process 5 (python)\n"});
+  EXPECT_FALSE(none->facts.numbers[Figure::limit]);
+}
+TEST(Library, IsNamedByItsStatus) {
+  const auto library = [](const std::string& text) {
+    const std::vector<Finding> findings = findings_of({{"a.log", text}});
+    return findings.empty() ? "" : findings.front().claim.values.front().text;
+  };
+  EXPECT_EQ(library("RuntimeError: cuFFT error: CUFFT_ALLOC_FAILED\n"), "cuFFT");
+  EXPECT_EQ(library("CUDA error: CUSPARSE_STATUS_ALLOC_FAILED when calling `cusparseCreate(handle)`\n"), "cuSPARSE");
+  EXPECT_EQ(library("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n"), "cuBLAS");
+}
+TEST(FirstLineOfALibrary, HasThePhaseOfTheTracebackBehindIt) {
+  const auto found = facts_of(
+      {"THCudaCheck FAIL file=/src/THCStorage.cu line=58 error=2 : out of memory\nTraceback (most recent call last):\n"
+       "  File \"m.py\", line 8, in train\n    loss.backward()\n"
+       "RuntimeError: cuda runtime error (2) : out of memory at /src/THCStorage.cu:58\n"});
+  EXPECT_EQ(found->facts.phase, Phase::backward);
+  EXPECT_EQ(found->facts.failures, 1);
+}
+TEST(ProgramBesideTorch, IsNotCalledPyTorch) {
+  const std::vector<Finding> findings =
+      findings_of({{"a.log", "allocating 8192.00 MiB on device 0: cudaMalloc failed: out of memory\n"}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().claim.key, "log.program-request.claim");
+  EXPECT_EQ(findings.front().changes.front().text.key, "remedy.offload.llama");
+}
+
+std::string killed(const std::string& constraint, const std::string& process) {
+  return "oom-kill:constraint=" + constraint + ",nodemask=0,task=x\nOut of memory: Killed process 991 (" + process +
+         ") total-vm:40000kB, anon-rss:30000kB, file-rss:100kB, shmem-rss:0kB\n";
+}
+std::string claim_of(const std::string& text) {
+  const std::vector<Finding> findings = findings_of({{"a.log", text}});
+  return findings.empty() ? "" : findings.front().claim.key;
+}
+TEST(KilledByTheKernel, ForTheNodesThatTheJobMayUse) {
+  EXPECT_EQ(claim_of(killed("CONSTRAINT_NONE", "python3")), "log.host-killed-named.claim");
+  EXPECT_EQ(claim_of(killed("CONSTRAINT_CPUSET", "python3")), "log.host-killed-nodes.claim");
+  EXPECT_EQ(claim_of(killed("CONSTRAINT_MEMORY_POLICY", "python3")), "log.host-killed-nodes.claim");
+}
+TEST(KilledByTheKernel, AnotherProgramThanTheJob) {
+  EXPECT_EQ(claim_of(killed("CONSTRAINT_NONE", "chrome")), "log.host-killed-other.claim");
+  const std::vector<Finding> findings = findings_of({{"a.log", killed("CONSTRAINT_NONE", "chrome")}});
+  EXPECT_EQ(findings.front().changes.size(), 1U);
+}
+TEST(KilledByTheKernel, NotTheWorkerThatTheLogNames) {
+  const std::string worker = "RuntimeError: DataLoader worker (pid 4242) is killed by signal: Killed.\n";
+  const auto other = facts_of({worker, killed("CONSTRAINT_NONE", "java")});
+  EXPECT_EQ(other->facts.kind, Kind::dataloader_worker_killed);
+  EXPECT_EQ(other->facts.caveats.front().code, "text-other-victim");
+  const auto python = facts_of({worker, killed("CONSTRAINT_NONE", "python")});
+  EXPECT_EQ(python->facts.kind, Kind::host_oom_killed);
+  EXPECT_EQ(python->facts.caveats.front().code, "text-other-victim");
+}
+TEST(ACrash, IsNamedByItsExitCode) {
+  const auto crash = facts_of({"failed (exitcode: -11) local_rank: 0 (pid: 3) of binary: python\n"});
+  EXPECT_EQ(crash->facts.failure->what, "exitcode: -11");
+}
+TEST(ALimitThatDecides, IsStated) {
+  const auto limited = facts_of(
+      {"CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 60.00 GiB is "
+       "free. Including non-PyTorch memory, this process has 8.50 GiB memory in use. 8.00 GiB allowed; Of the "
+       "allocated "
+       "memory 6.00 GiB is allocated by PyTorch, and 1.80 GiB is reserved by PyTorch but unallocated."});
+  EXPECT_EQ(limited->facts.caveats.front().code, "text-limit-decides");
+}
+
+// The ids of what is offered first of all, of a log with this line before a failure of capacity.
+std::vector<std::string> offered(const std::string& line) {
+  const std::vector<Finding> findings =
+      findings_of({{"a.log", line +
+                                 "\nTraceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n"
+                                 "    loss.backward()\n" +
+                                 oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")}});
+  std::vector<std::string> ids;
+  if (!findings.empty()) {
+    for (const Change& change : findings.front().changes) ids.push_back(change.remedy);
+  }
+  return ids;
+}
+bool offers(const std::string& line, std::string_view remedy) {
+  const std::vector<std::string> ids = offered(line);
+  return std::find(ids.begin(), ids.end(), remedy) != ids.end();
+}
+
+TEST(InForce, IsNotOfferedAgain) {
+  EXPECT_TRUE(offers("python t.py --batch_size 8", "smaller-batch"));
+  EXPECT_FALSE(offers("python t.py --batch_size 1", "smaller-batch"));
+  EXPECT_FALSE(offers("per_device_train_batch_size=1, per_device_eval_batch_size=8", "smaller-batch"));
+  EXPECT_TRUE(offers("per_device_train_batch_size=8, per_device_eval_batch_size=1", "smaller-batch"));
+  EXPECT_TRUE(offers("'fp16': False", "mixed-precision"));
+  EXPECT_FALSE(offers("'fp16': True", "mixed-precision"));
+  EXPECT_FALSE(offers("Trainer(precision=\"bf16-mixed\")", "mixed-precision"));
+  EXPECT_FALSE(offers("torch_dtype=torch.bfloat16", "mixed-precision"));
+  EXPECT_FALSE(offers("{\"bf16\": {\"enabled\": true}}", "mixed-precision"));
+  EXPECT_TRUE(offers("{\"bf16\": {\"enabled\": false}}", "mixed-precision"));
+  EXPECT_TRUE(offers("gradient_accumulation_steps=1", "gradient-accumulation"));
+  EXPECT_FALSE(offers("gradient_accumulation_steps=8", "gradient-accumulation"));
+  EXPECT_TRUE(offers("python t.py --gradient_checkpointing false", "checkpointing"));
+  EXPECT_FALSE(offers("python t.py --gradient_checkpointing true", "checkpointing"));
+  EXPECT_TRUE(offers("gradient_checkpointing=False", "checkpointing"));
+  EXPECT_FALSE(offers("gradient_checkpointing=True", "checkpointing"));
+  EXPECT_FALSE(offers("python t.py --gradient_checkpointing --lr 1", "checkpointing"));
+}
+TEST(InForce, LeavesEnoughToOffer) {
+  EXPECT_GE(offered("--batch_size 1 'bf16': True, gradient_checkpointing=True").size(), 3U);
+}
+TEST(Batch, IsTheOneOfACard) {
+  const auto batch = [](const std::string& text) {
+    return read_text(text + "\nKilled\n", "a.log").surroundings.batch_size;
+  };
+  EXPECT_EQ(batch("Instantaneous batch size per device = 2"), 2);
+  EXPECT_EQ(batch("{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 4}"), 4);
+  EXPECT_EQ(batch("Total train batch size = 16"), std::nullopt);
+  EXPECT_EQ(batch("def run(x, batch_size=1):"), std::nullopt);
+}
+TEST(Paste, IsForThePlaceThatTheLogShows) {
+  const std::string held =
+      "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of "
+      "which 500.00 MiB is free. Of the allocated memory 9.00 GiB is allocated by PyTorch, and "
+      "5.50 GiB is reserved by PyTorch but unallocated.\n";
+  const auto pasted = [&](const std::string& before) {
+    return findings_of({{"a.log", before + "\n" + held}}).front().changes.front().commands;
+  };
+  EXPECT_TRUE(pasted("C:\\Users\\me>python t.py").front().starts_with("set "));
+  EXPECT_TRUE(pasted("PS C:\\Users\\me> python t.py").front().starts_with("$env:"));
+  EXPECT_TRUE(pasted("Step 3/9 : RUN python t.py in Dockerfile").front().starts_with("ENV "));
+  EXPECT_TRUE(pasted("docker run image python t.py").back().starts_with("ENV "));
+  EXPECT_TRUE(pasted("#SBATCH --gres=gpu:1").front().starts_with("export "));
+  EXPECT_TRUE(pasted("Cell In[3], line 1").front().starts_with("%env "));
+}
+TEST(Loader, HasTheBatchOfTheCase) {
+  const std::string killed = "RuntimeError: DataLoader worker (pid 4) is killed by signal: Killed.\n";
+  const auto pasted = [&](const std::string& before) {
+    return findings_of({{"a.log", before + "\n" + killed}}).front().changes.front().commands.front();
+  };
+  EXPECT_NE(pasted("").find("batch_size=batch_size,"), std::string::npos);
+  EXPECT_NE(pasted("--batch_size 24").find("batch_size=24,"), std::string::npos);
+  EXPECT_NE(pasted("num_workers=1").find("num_workers=0"), std::string::npos);
+}
+TEST(Growth, ThatIsSteadyStandsFirst) {
+  std::string log;
+  for (int step = 1; step < 9; ++step)
+    log += "step " + std::to_string(step) + " memory allocated: " + std::to_string(step) + ".50 GiB\n";
+  const std::vector<Finding> findings =
+      findings_of({{"a.log", log + oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")}});
+  EXPECT_EQ(findings.front().id, "memory-grows");
+}
+
+TEST(Jobs, SayHowMuchWasUsedOfWhichLimit) {
+  const auto figures = [](const std::string& text) {
+    const auto found = facts_of({text});
+    EXPECT_EQ(found->facts.kind, Kind::cgroup_or_slurm_limit) << text;
+    return std::pair(found->facts.numbers[Figure::used].value_or(0), found->facts.numbers[Figure::limit].value_or(0));
+  };
+  const double gib = 1 << 30;
+  EXPECT_EQ(figures("slurmstepd: error: Job 7 exceeded memory limit (9437184 > 8388608), being killed\n"),
+            std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(figures("=>> PBS: job killed: mem 9437184kb exceeded limit 8388608kb\n"), std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(figures("job 7 exceeds job hard limit \"h_vmem\" of queue \"a@b\" (9663676416.00000 > "
+                    "limit:8589934592.00000) - sending SIGKILL\n"),
+            std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(figures("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n    Max Memory :   8192 MB\n"
+                    "    Total Requested Memory :   8192.00 MB\n"),
+            std::pair(8 * gib, 8 * gib));
+  EXPECT_EQ(figures("Job has gone over memory limit of 8192 megabytes. Peak usage: 9216 megabytes.\n"),
+            std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(
+      figures("State: OUT_OF_MEMORY (exit code 0)\nMemory Utilized: 8.00 GB\nMemory Efficiency: 100.00% of 8.00 GB\n"),
+      std::pair(8 * gib, 8 * gib));
+  EXPECT_EQ(figures("Container is running beyond physical memory limits. Current usage: 9.0 GB of 8 GB physical memory "
+                    "used\n"),
+            std::pair(9 * gib, 8 * gib));
+  EXPECT_EQ(figures("JobID        State      ReqMem     MaxRSS\n------------ ---------- ---------- ----------\n"
+                    "7            OUT_OF_ME+         8G\n7.batch      OUT_OF_ME+               8388608K\n"),
+            std::pair(8 * gib, 8 * gib));
+  EXPECT_EQ(figures("JobID|State|ReqMem|MaxRSS\n7|OUT_OF_MEMORY|8Gn|\n7.0|OUT_OF_MEMORY|8Gn|8388608K\n"),
+            std::pair(8 * gib, 8 * gib));
+}
+
+TEST(Balance, NamesTheLargestOtherProcesses) {
+  const auto shared_card = facts_of(
+      {"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is "
+       "free. "
+       "Process 77 has 8.00 GiB memory in use. Process 78 has 2.00 GiB memory in use. Including non-PyTorch memory, "
+       "this "
+       "process has 5.00 GiB memory in use. Of the allocated memory 4.00 GiB is allocated by PyTorch, and 10.00 MiB is "
+       "reserved by PyTorch but unallocated."});
+  const auto row = std::find_if(shared_card->facts.balance.begin(), shared_card->facts.balance.end(),
+                                [](const BalanceRow& each) { return each.name.key == "text.row-other-process"; });
+  ASSERT_NE(row, shared_card->facts.balance.end());
+  EXPECT_EQ(row->name.values.front().text, "77");
+}
+
 TEST(KindByFigures, Capacity) {
   EXPECT_EQ(kind_of(oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")), Kind::gpu_oom_capacity);
 }

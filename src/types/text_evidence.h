@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +81,23 @@ struct TextFrame {
   int64_t line = 0;  // in `file`
 };
 
+// A line that a run prints while it goes on, or once it is done.
+struct RunSign {
+  std::string series;  // of its counter: "step", "/100" of a bar
+  std::string number;  // of the counter, as printed
+  std::string text;
+  bool is_finish = false;  // the run says that it is done
+  int64_t line = 0;
+  int64_t offset_bytes = 0;
+};
+
+// What the program says beside a message of what it does about it.
+enum class Handling : uint8_t {
+  none,
+  taken,    // it tries again, skips, reduces the batch
+  ignored,  // one of several choices failed, and nothing else
+};
+
 struct TextMessage {
   std::string_view id;  // of the template: "cuda.oom"
   std::string_view vintage;
@@ -102,6 +120,10 @@ struct TextMessage {
   std::string previous_line;           // the one before it that is not empty
   std::optional<double> time_seconds;  // of the last time stamp before its end, since 1970, as printed
   std::vector<std::string> before;     // the last lines before it that tell of progress, oldest first
+  std::vector<RunSign> after;          // behind it, in the next KiB
+  Handling handling = Handling::none;
+  // What stands behind it was printed later: no traceback of standard error that overtook buffered lines.
+  bool stands_in_order = true;
 };
 
 // One row of memory_summary(): current, peak, allocated in all, freed in all.
@@ -141,6 +163,8 @@ struct Surroundings {
   std::vector<ListedProcess> gpu_processes;
   std::optional<double> host_total_bytes;  // free
   std::optional<double> host_available_bytes;
+  std::optional<double> job_limit_bytes;  // of a scheduler's table: what was asked for, and the most that a step used
+  std::optional<double> job_used_bytes;
   std::optional<double> shm_total_bytes;  // df of /dev/shm
   std::optional<double> shm_used_bytes;
   std::optional<int> num_workers;
@@ -149,8 +173,11 @@ struct Surroundings {
   std::optional<bool> pin_memory;
   std::optional<int> ranks_on_host;
   std::optional<double> batch_bytes;  // of a batch as the loader hands it out
-  std::string framework;              // as remedies name it: lightning, transformers, accelerate, deepspeed
+  std::string framework;              // as remedies name it: lightning, transformers, accelerate, deepspeed, vllm ...
+  std::set<std::string, std::less<>> in_force;  // measures that are taken already, by the ids of their remedies
   bool is_windows = false;
+  bool is_cmd = false;          // Windows' older prompt
+  bool is_image_build = false;  // of a container: a Dockerfile's steps
   bool is_wsl = false;
   bool is_notebook = false;
   bool is_container = false;
@@ -171,7 +198,8 @@ struct TextEvidence {
   std::map<std::string, int64_t, std::less<>> seen;  // messages of each template, also those beyond the ones kept
   std::vector<MemorySummary> summaries;
   Surroundings surroundings;
-  std::vector<std::string> tail;  // its last lines that tell of progress
+  std::vector<RunSign> last_signs;  // of its last KiB
+  bool ends_by_launcher = false;    // its last lines are those of a launcher whose process failed
   int64_t size_bytes = 0;
   int64_t lines = 0;
   Caveats caveats;

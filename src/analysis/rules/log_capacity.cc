@@ -25,6 +25,10 @@ std::vector<Finding> find_log_capacity(const CaseFacts& facts) {
     add_changes(text, {list.front(), "allocator-setting"}, finding);
   }
   for (std::string_view remedy : list) add_changes(text, {remedy}, finding);
+  // What is in force already is left out; then the larger changes are what remains.
+  constexpr size_t kFew = 3;
+  if (finding.changes.size() < std::min(kFew, list.size()))
+    add_changes(text, {"lighter-optimizer", "offload", "model-parallel", "smaller-model", "larger-gpu"}, finding);
   add_listed_card(text, finding);
   return {finding};
 }

@@ -10,10 +10,9 @@ std::vector<Finding> find_log_cgroup_limit(const CaseFacts& facts) {
       log_finding(text, text.victim != nullptr ? "cgroup-limit-named" : "cgroup-limit", victim_values(text));
   finding.id = "cgroup-limit";
   if (text.phase == Phase::saving) add_changes(text, {"sharded-saving"}, finding);
-  add_changes(
-      text,
-      {"raise-cgroup-limit", "fewer-workers", "less-prefetch", "no-pinning", "memory-mapped-data", "smaller-batch"},
-      finding);
+  add_changes(text, {"raise-cgroup-limit"}, finding);
+  if (text.victim_is_other) return {finding};
+  add_changes(text, {"fewer-workers", "less-prefetch", "no-pinning", "memory-mapped-data", "smaller-batch"}, finding);
   add_listed_host(text, finding);
   return {finding};
 }

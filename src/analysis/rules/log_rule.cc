@@ -24,6 +24,15 @@ bool frames_name(const TextFacts& facts, std::initializer_list<std::string_view>
                      [&](const TextFrame& frame) { return names(frame.code) || names(frame.function); });
 }
 
+bool frames_are_of(const TextFacts& facts, std::initializer_list<std::string_view> files) {
+  if (facts.failure == nullptr) return false;
+  const std::vector<TextFrame>& frames = facts.failure->frames;
+  return std::any_of(frames.begin(), frames.end(), [&](const TextFrame& frame) {
+    return std::any_of(files.begin(), files.end(),
+                       [&](std::string_view file) { return frame.file.find(file) != std::string::npos; });
+  });
+}
+
 // The first release of a range such as "2.2-2.8" or "2.9 or later".
 std::string oldest_release(std::string_view vintage) {
   const size_t end = std::min(vintage.find_first_not_of("0123456789."), vintage.size());
@@ -51,6 +60,34 @@ std::optional<int64_t> host_batch(const TextFacts& facts) {
       (is_host && (facts.phase == Phase::data_loading || frames_name(facts, {"collate", "pin_memory"})));
   if (is_batch && facts.card.tried) return facts.card.tried;
   return whole_bytes(facts.around.batch_bytes);
+}
+
+// By the words of the message that tells of the limit.
+std::string scheduler_of(const TextFacts& facts) {
+  if (facts.failure == nullptr) return {};
+  const std::string_view id = facts.failure->id;
+  for (std::string_view each : {"pbs", "sge", "condor"}) {
+    if (id.starts_with(each)) return std::string(each);
+  }
+  return facts.failure->excerpt.find("TERM_MEMLIMIT") != std::string::npos ? "lsf" : "";
+}
+
+// What the text shows, and what the failure's own frames go through.
+std::set<std::string, std::less<>> measures_in_force(const TextFacts& facts) {
+  std::set<std::string, std::less<>> in_force = facts.around.in_force;
+  if (frames_name(facts, {"torch.no_grad()", "inference_mode()", "decorate_context"})) {
+    in_force.insert("no-grad");
+    in_force.insert("inference-mode");
+  }
+  // A huge request within it shows that no fused kernel ran.
+  const bool is_fused =
+      facts.failure != nullptr && facts.failure->family == Family::allocator && !is_oversized_request(facts) &&
+      frames_name(facts, {"scaled_dot_product_attention", "flash_attn", "memory_efficient_attention"});
+  if (is_fused) in_force.insert("fused-attention");
+  const bool has_one_sample = facts.around.batch_size == 1;
+  if (has_one_sample) in_force.insert({"smaller-batch", "gradient-accumulation"});
+  if (facts.around.num_workers == 0) in_force.insert({"fewer-workers", "less-prefetch", "larger-shm"});
+  return in_force;
 }
 
 // As the launcher's arguments say, else as many as the logs of one node show.
@@ -205,10 +242,16 @@ Circumstances circumstances_of(const TextFacts& facts) {
   known.is_container = facts.around.is_container;
   known.is_slurm = facts.around.is_slurm;
   known.is_evicted = facts.failure != nullptr && facts.failure->id == "pod.evicted";
+  known.only_some_nodes = facts.only_some_nodes;
+  known.scheduler = scheduler_of(facts);
   known.is_rocm = facts.around.is_rocm || (facts.failure != nullptr && facts.failure->backend == "HIP") ||
                   known.torch_version.find("rocm") != std::string::npos;
   if (facts.failure != nullptr && facts.failure->id.starts_with("vllm.")) known.framework = "vllm";
-  known.is_windows = facts.around.is_windows || facts.kind == Kind::windows_commit_limit;
+  if (program_beside_torch(facts) == "llama.cpp") known.framework = "llama.cpp";
+  known.in_force = measures_in_force(facts);
+  known.is_cmd = facts.around.is_cmd;
+  known.is_image_build = facts.around.is_image_build;
+  known.is_windows = facts.around.is_windows || facts.around.is_cmd || facts.kind == Kind::windows_commit_limit;
   known.figures.host_limit = facts.kind == Kind::cgroup_or_slurm_limit ? facts.card.limit : std::nullopt;
   if (facts.around.host_total_bytes && !known.figures.host_limit)
     known.figures.host_limit = static_cast<int64_t>(*facts.around.host_total_bytes);
@@ -221,7 +264,7 @@ void add_changes(const TextFacts& facts, std::initializer_list<std::string_view>
                                      [&](const Change& change) { return change.remedy == remedy; });
     const Remedy* found = find_remedy(remedy);
     const Circumstances known = circumstances_of(facts);
-    if (is_new && found != nullptr && found->applies(known)) finding.changes.push_back(change_of(*found, known));
+    if (is_new && found != nullptr && is_open(*found, known)) finding.changes.push_back(change_of(*found, known));
   }
 }
 
@@ -232,11 +275,27 @@ std::vector<std::string_view> remedies_of_phase(const TextFacts& facts) {
   if (in_attention) list.insert(list.begin() + std::min<size_t>(1, list.size()), "fused-attention");
   if (frames_name(facts, {"cross_entropy", "lm_head"}) && facts.phase != Phase::loss)
     list.insert(list.begin() + std::min<size_t>(1, list.size()), "chunked-loss");
+  if (frames_are_of(facts, {"nn/parallel/replicate.py", "nn/parallel/comm.py", "nn/parallel/data_parallel.py"}))
+    list.insert(list.begin() + std::min<size_t>(1, list.size()), "distributed-data-parallel");
+  if (frames_name(facts, {"deepcopy("})) list.insert(list.begin(), "copy-on-cpu");
+  if (frames_are_of(facts, {"nn/parallel/distributed.py"}))
+    list.insert(list.begin() + std::min<size_t>(1, list.size()), "bucket-view");
   return list;
 }
 
+std::string_view program_beside_torch(const TextFacts& facts) {
+  if (facts.failure == nullptr) return {};
+  const std::string_view id = facts.failure->id;
+  const bool is_bare = facts.failure->family == Family::bare_gpu && facts.failure->frames.empty();
+  if (id.starts_with("ggml.") || (is_bare && facts.around.framework == "llama.cpp")) return "llama.cpp";
+  if (id.starts_with("tensorrt.")) return "TensorRT";
+  if (id.starts_with("faiss.")) return "faiss";
+  return {};
+}
+
 bool is_oversized_request(const TextFacts& facts) {
-  constexpr int64_t kOversized = 30 * kGiB;  // where no total is printed: no tensor of a usual step
+  if (!program_beside_torch(facts).empty()) return false;  // their buffers hold a model
+  constexpr int64_t kOversized = 30 * kGiB;                // where no total is printed: no tensor of a usual step
   const std::optional<int64_t>& tried = facts.card.tried;
   if (!tried) return false;
   const int64_t total = facts.card.total.value_or(0);  // a total of nothing is an impossible figure, and says nothing

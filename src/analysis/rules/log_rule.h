@@ -40,6 +40,9 @@ void add_changes(const TextFacts& facts, std::initializer_list<std::string_view>
 // One request that is most of the card, or more: bad input, or an intermediate that need not exist.
 [[nodiscard]] bool is_oversized_request(const TextFacts& facts);
 
+// Who asked the GPU for memory where it was no allocator of PyTorch: llama.cpp, TensorRT, faiss. Else empty.
+[[nodiscard]] std::string_view program_beside_torch(const TextFacts& facts);
+
 // The failure is of this kind and family.
 [[nodiscard]] bool failed_as(const CaseFacts& facts, Kind kind);
 

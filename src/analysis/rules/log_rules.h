@@ -24,6 +24,7 @@ namespace oomscope {
 [[nodiscard]] std::vector<Finding> find_log_not_memory(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_other_backend(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_other_processes(const CaseFacts& facts);
+[[nodiscard]] std::vector<Finding> find_log_outlived(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_oversized_request(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_share_card(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_pinned_memory(const CaseFacts& facts);

@@ -37,7 +37,8 @@ std::span<const Cause> causes() {
       Cause{.id = "fragmentation", .find = find_fragmentation},
       Cause{.id = "capacity", .find = find_capacity},
       Cause{.id = "none", .find = find_none},
-      // Of logs, which show one failure each: by id.
+      // Of logs, which show one failure each: by id, but for a leak, whose symptom is any of them.
+      Cause{.id = "memory-grows", .find = find_log_leak},
       Cause{.id = "block-limit", .find = find_log_block_limit},
       Cause{.id = "capacity", .find = find_log_capacity},
       Cause{.id = "capacity-limit", .find = find_log_limit},
@@ -51,7 +52,7 @@ std::span<const Cause> causes() {
       Cause{.id = "host-killed", .find = find_log_host_killed},
       Cause{.id = "library-failure", .find = find_log_library},
       Cause{.id = "loader-worker", .find = find_log_loader_worker},
-      Cause{.id = "memory-grows", .find = find_log_leak},
+      Cause{.id = "none", .find = find_log_outlived},
       Cause{.id = "not-memory", .find = find_log_not_memory},
       Cause{.id = "other-backend", .find = find_log_other_backend},
       Cause{.id = "other-memory-on-card", .find = find_log_other_processes},

@@ -7,22 +7,14 @@
 namespace oomscope {
 namespace {
 
-constexpr size_t kBlock = 3;
+constexpr size_t kBlock = CutLiterals::kBlock;
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+bool is_blank(char c) { return CutLiterals::is_blank(c); }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 bool equals_without_case(std::string_view text, std::string_view literal) {
   return std::equal(text.begin(), text.end(), literal.begin(), literal.end(),
                     [](char a, char b) { return lower(a) == b; });
-}
-
-// As TriggerScan's: the low five bits of a letter are the same in both cases; a break counts as a blank.
-size_t block_index(std::string_view block) {
-  const auto bits = [&](size_t i) {
-    return block[i] == '\n' ? size_t{0} : static_cast<size_t>(static_cast<unsigned char>(block[i]) & 0x1F);
-  };
-  return bits(0) | bits(1) << 5 | bits(2) << 10;
 }
 
 std::string_view without_blanks_at_front(std::string_view text) {
@@ -72,7 +64,7 @@ bool goes_on(std::string_view behind, std::string_view rest, int64_t& budget) {
 }  // namespace
 
 void CutLiterals::Table::add(std::string_view block, Cut cut) {
-  const size_t index = block_index(block);
+  const size_t index = block_index(block.data());
   any.set(index);
   cuts[index].push_back(cut);
 }
@@ -101,7 +93,7 @@ std::vector<TriggerScan::Hit> CutLiterals::at(std::string_view text, size_t line
   const std::string_view before = text.substr(0, end);
   const std::string_view behind = text.substr(line_break + 1);
   const auto look = [&](const Table& table, std::string_view block) {
-    const size_t index = block_index(block);
+    const size_t index = block_index(block.data());
     if (!table.any.test(index)) return;
     for (const Cut& cut : table.cuts.at(index)) {
       const std::string_view literal = literals_[cut.literal];

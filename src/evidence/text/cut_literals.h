@@ -18,9 +18,21 @@ namespace oomscope {
 
 class CutLiterals {
  public:
+  static constexpr size_t kBlock = 3;  // letters that are looked at first
+  [[nodiscard]] static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
   // Each literal in lower case.
   explicit CutLiterals(const std::vector<std::string>& literals);
 
+  // Whether the break at `line_break` may cut any: a quick look, which most breaks do not pass.
+  [[nodiscard]] bool may_cut(std::string_view text, size_t line_break) const {
+    size_t end = line_break;
+    while (end > 0 && is_blank(text[end - 1])) --end;
+    if (end == 0 || text[end - 1] == '\n') return false;  // behind an empty line nothing goes on
+    if (end < kBlock || line_break + kBlock >= text.size() || is_blank(text[line_break + 1])) return true;
+    return before_.any.test(block_index(text.data() + end - kBlock)) ||
+           behind_.any.test(block_index(text.data() + line_break + 1));
+  }
   // Those that the break at `line_break` of `text`, or the colour that begins there, cuts first, in the order of their
   // begin. Each comparison with the lines behind takes one from `budget`; at 0 none is found.
   [[nodiscard]] std::vector<TriggerScan::Hit> at(std::string_view text, size_t line_break, int64_t& budget) const;
@@ -28,6 +40,15 @@ class CutLiterals {
   [[nodiscard]] size_t longest() const { return longest_; }
 
  private:
+  // Of three letters, as TriggerScan's: the low five bits of a letter are the same in both cases; a break counts as a
+  // blank.
+  [[nodiscard]] static size_t block_index(const char* block) {
+    const auto bits = [&](size_t i) {
+      return block[i] == '\n' ? size_t{0} : static_cast<size_t>(static_cast<unsigned char>(block[i]) & 0x1F);
+    };
+    return bits(0) | bits(1) << 5 | bits(2) << 10;
+  }
+
   struct Cut {
     uint16_t literal = 0;
     uint16_t length = 0;  // of the part before the break

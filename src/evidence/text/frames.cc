@@ -29,18 +29,29 @@ bool starts_traceback(std::string_view line) {
 
 bool same_rank(const CleanLine& line, std::optional<int> rank) { return !rank || !line.rank || line.rank == rank; }
 
-// `File "x.py", line 3, in f`, `File x.py:3, in f(args)`, `x.py in f(args)` (IPython of old), `---> 72     code`.
+// `File "x.py", line 3, in f`, `File x.py:3, in f(args)`, `x.py in f(args)` (IPython of old), `Cell In[2], line 3`,
+// `---> 72     code`.
 bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
   static const re2::RE2 python(R"re(File \\?"([^"]{1,400}?)\\?", line\s+(\d+)(?:, in ([^\n]{1,120}))?)re",
                                bytes_options());
   static const re2::RE2 ipython(R"(^File (\S{1,400}?):(\d+), in ([\w.<>]{1,120}))", bytes_options());
   static const re2::RE2 old_ipython(R"(^(\S{1,400}\.pyc?|<ipython-input-[^>]{1,80}>) in ([\w.<>]{1,120})\()",
                                     bytes_options());
+  // "Cell In[12], line 3, in train(x)", "Input In [5], in <cell line: 3>()", "<ipython-input-3-ab> in <cell line:
+  // 1>()".
+  static const re2::RE2 cell(
+      R"(^((?:Cell|Input) In ?\[\d{1,6}\])(?:, line (\d{1,9}))?(?:, in (?:<cell line: (\d{1,9})>\(\)|([\w.<>]{1,120})))?)",
+      bytes_options());
   const re2::StringPiece subject = piece(line);
   TextFrame frame;
+  std::string of_cell;
   std::string number;
   if (re2::RE2::PartialMatch(subject, python, &frame.file, &number, &frame.function) ||
       re2::RE2::PartialMatch(subject, ipython, &frame.file, &number, &frame.function)) {
+    std::from_chars(number.data(), number.data() + number.size(), frame.line);
+  } else if (re2::RE2::PartialMatch(subject, cell, &frame.file, &number, &of_cell, &frame.function)) {
+    if (number.empty()) number = of_cell;
+    if (frame.function.empty()) frame.function = "<module>";
     std::from_chars(number.data(), number.data() + number.size(), frame.line);
   } else if (!re2::RE2::PartialMatch(subject, old_ipython, &frame.file, &frame.function)) {
     return false;

@@ -25,6 +25,17 @@ TEST(Frames, AWrappedLineIsOneFrame) {
   }
 }
 
+TEST(Frames, ACellOfANotebookIsOne) {
+  for (const char* head :
+       {"Cell In[12], line 3", "Cell In [12], line 3, in train(net)", "Input In [12], in <cell line: 3>()"}) {
+    const std::vector<TextFrame> frames =
+        frames_of(std::string(head) + "\n      2 out = net(x)\n----> 3 out.backward()\n");
+    ASSERT_EQ(frames.size(), 1U) << head;
+    EXPECT_EQ(frames[0].line, 3) << head;
+    EXPECT_EQ(frames[0].code, "out.backward()") << head;
+  }
+}
+
 TEST(LastTraceback, KeepsTheLastOneOutermostFirst) {
   const std::vector<TextFrame> frames = frames_of(
       "Traceback (most recent call last):\n  File \"old.py\", line 1, in old\n    old()\n"

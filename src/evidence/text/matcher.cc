@@ -13,7 +13,8 @@ namespace oomscope {
 namespace {
 
 // "15.75GiB", "1,024bytes", numpy's "926.GiB".
-constexpr std::string_view kSize = R"((?:\d+\.[KMGTPE]iB|-?\d[\d,]*(?:\.\d+)?(?:[KMGTPEkmg]i?B|[Bb]ytes?|[KMGT]|B)?))";
+constexpr std::string_view kSize =
+    R"((?:\d+\.[KMGTPE]iB|-?\d[\d,]*(?:\.\d+)?(?:[KMGTPEkmgt]i?[Bb]|[Bb]ytes?|[KMGT]|B)?))";
 // With the blanks of a line; a letter alone is a unit where the word ends.
 constexpr std::string_view kSizeInLine = R"(-?\d[\d,]*(?:\.\d+)?(?i: ?(?:[KMGTPE]i?B|bytes?|[KMGT]|B)\b)?)";
 constexpr size_t kLongestExcerpt = 400;
@@ -79,11 +80,11 @@ class GroupTaker {
     if (name.ends_with("_number")) numbers_.emplace_back(name.substr(0, name.size() - 7), text);
   }
 
-  // Numbers whose unit stands elsewhere: "(59.32/79.15 GiB)"; without any, MiB where the template says so by its name.
-  void finish(bool plain_is_mib) {
+  // Numbers whose unit stands elsewhere: "(59.32/79.15 GiB)"; without any, that of the template.
+  void finish(std::string_view plain_unit) {
     for (const auto& [name, digits] : numbers_) {
       std::string unit = name == "used" && !used_unit_.empty() ? used_unit_ : unit_;
-      if (unit.empty() && plain_is_mib) unit = "MiB";
+      if (unit.empty()) unit = plain_unit;
       const std::optional<Figure> figure = figure_of(name);
       const std::optional<double> bytes = printed_bytes(digits + unit);
       if (figure && bytes) message_.figures[*figure] = std::round(*bytes);
@@ -96,6 +97,12 @@ class GroupTaker {
   std::string used_unit_;
   std::vector<std::pair<std::string, std::string>> numbers_;
 };
+
+// The unit of numbers that a message prints without one.
+std::string_view plain_unit_of(std::string_view id) {
+  if (id == "megatron.gpu" || id == "condor.memory") return "MiB";
+  return id == "slurm.exceeded" ? "KiB" : "";
+}
 
 // Whether the lines from `begin` to `end` were broken at a width and not between words: all but the last are equally
 // long.
@@ -347,7 +354,7 @@ std::optional<Matcher::Found> Matcher::match_squeezed(const Compiled& compiled, 
     message.hint = allocator_hint(with_hint);
     region_end += region.size();
   }
-  taker.finish(compiled.row->id == "megatron.gpu");
+  taker.finish(plain_unit_of(compiled.row->id));
   found.begin = clean.raw_offsets[from];
   found.end = static_cast<size_t>(clean.raw_offsets[region_end - 1]) + 1;
   return found;
@@ -367,7 +374,7 @@ std::optional<Matcher::Found> Matcher::match_lines(const Compiled& compiled, con
     for (size_t i = 1; i < groups.size(); ++i) {
       if (groups[i].data() != nullptr) taker.take(compiled.names[i], view(groups[i]));
     }
-    taker.finish(false);
+    taker.finish({});
     // A line of megabytes is quoted from what was found on.
     found.begin = from < kLongestExcerpt / 2 ? line.raw_begin : raw;
     found.end = std::max(line.raw_end, raw + 1);

@@ -1,5 +1,6 @@
 #include "evidence/text/surroundings.h"
 
+#include "evidence/text/measures.h"
 #include "evidence/text/patterns.h"
 #include "evidence/text/squeeze.h"
 #include "evidence/text/tables.h"
@@ -48,6 +49,12 @@ std::string find_torch_version(re2::StringPiece text) {
   return {};
 }
 
+// "C:\\Users\\me>python train.py": without PowerShell's "PS" before it.
+bool has_cmd_prompt(re2::StringPiece text) {
+  static const re2::RE2 prompt(R"((?m:^(?:\([\w. -]{1,40}\) )?[A-Z]:\\[^\n<>|"]{0,200}>\s*\S))", bytes_options());
+  return re2::RE2::PartialMatch(text, prompt);
+}
+
 // The first name of a card that tells its compute capability.
 void find_gpu_name(re2::StringPiece text, Surroundings& around) {
   static const re2::RE2 named(R"(((?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[ -][\w -]{2,40}|\b[VAHP]100\b))",
@@ -75,17 +82,39 @@ std::optional<double> printed_batch_bytes(re2::StringPiece text) {
   return bytes > 0 ? std::optional<double>(bytes) : std::nullopt;
 }
 
+// The samples of one batch of training on one card, by the last of what the text says of one card, else of any. Those
+// of evaluation, of all cards together and of all micro-batches are other numbers.
+std::optional<int> printed_batch_size(re2::StringPiece text) {
+  static const re2::RE2 size(
+      R"((?i:(def [^\n]{0,200})?((?:(?:total|global|effective)[ _](?:train )?)?[\w.-]*)batch[_ -]?size([\w ]{0,24}?)["']?\s*(?:[:=]\s*|\s)(\d{1,6})\b))",
+      bytes_options());
+  static const re2::RE2 other(R"((?i:eval|val_|valid|test|global|total|effective|accum|max|min))", bytes_options());
+  static const re2::RE2 of_a_card(R"((?i:per[_ ](?:device|gpu)|micro))", bytes_options());
+  constexpr int kMostLooks = 100;
+  std::string is_default;  // of a function's parameter
+  std::string before;
+  std::string behind;
+  int number = 0;
+  std::optional<int> any;
+  for (int i = 0; i < kMostLooks && re2::RE2::FindAndConsume(&text, size, &is_default, &before, &behind, &number);
+       ++i) {
+    if (!is_default.empty() || number == 0 || re2::RE2::PartialMatch(before, other)) continue;
+    if (re2::RE2::PartialMatch(before + " " + behind, of_a_card)) return number;
+    if (!any) any = number;
+  }
+  return any;
+}
+
 // The loader's arguments in code, a configuration or a command line.
 void read_loader(re2::StringPiece text, Surroundings& around) {
   static const re2::RE2 workers(R"((?:\bnum[_-]|_num_|--)workers["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
   static const re2::RE2 prefetch(R"(\bprefetch[_-]factor["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
-  static const re2::RE2 batch(R"(batch[_-]size["']?\s*[:= ]\s*(\d{1,6})\b)", bytes_options());
   static const re2::RE2 pinned(R"(\bpin[_-]memory["']?\s*[:= ]\s*(True|False)\b)", bytes_options());
   int number = 0;
   std::string word;
   if (!around.num_workers && re2::RE2::PartialMatch(text, workers, &number)) around.num_workers = number;
   if (!around.prefetch_factor && re2::RE2::PartialMatch(text, prefetch, &number)) around.prefetch_factor = number;
-  if (!around.batch_size && re2::RE2::PartialMatch(text, batch, &number)) around.batch_size = number;
+  if (!around.batch_size) around.batch_size = printed_batch_size(text);
   if (!around.pin_memory && re2::RE2::PartialMatch(text, pinned, &word)) around.pin_memory = word == "True";
   static const re2::RE2 processes(R"(\bnproc[_-]per[_-]node["']?\s*[:= ]\s*(\d{1,4})\b)", bytes_options());
   if (!around.ranks_on_host && re2::RE2::PartialMatch(text, processes, &number) && number > 0)
@@ -106,12 +135,17 @@ void look_around(std::string_view raw, Surroundings& around) {
       contains(raw, ":\\") && (contains(raw, ".py\"") || contains(raw, ".dll") || contains(raw, "WinError"));
   around.is_windows |= contains(raw, "Microsoft Windows") || contains(raw, "PS C:\\") || contains(raw, "C:/Users/") ||
                        contains(raw, "C:\\") || contains(raw, "expandable_segments not supported");
+  around.is_cmd |= has_cmd_prompt(subject);
+  around.is_image_build |= contains(raw, "Dockerfile") || contains(raw, "docker build") || contains(raw, "\nRUN ") ||
+                           contains(raw, "[internal] load build");
   around.is_wsl |= contains(raw, "WSL") || contains(raw, "/mnt/c/") || contains(raw, "microsoft-standard");
   around.is_notebook |= contains(raw, "ipykernel") || contains(raw, "<ipython-input") || contains(raw, "/content/") ||
-                        contains(raw, "----> ") || contains(raw, "/kaggle/");
+                        contains(raw, "----> ") || contains(raw, "Cell In[") || contains(raw, "Cell In [") ||
+                        contains(raw, "/kaggle/");
   around.is_container |= contains(raw, "docker") || contains(raw, "kubepods") || contains(raw, "/.dockerenv") ||
                          contains(raw, "OOMKilled") || contains(raw, "containerd");
-  around.is_slurm |= contains(raw, "slurm") || contains(raw, "srun:");
+  around.is_slurm |= contains(raw, "slurm") || contains(raw, "srun:") || contains(raw, "#SBATCH") ||
+                     contains(raw, "sbatch ") || contains(raw, "SLURM_");
   around.is_rocm |= names_rocm(subject);
   // A break leaves one of the three whole.
   const bool may_set = contains(raw, "ALLOC_CONF") || contains(raw, "expandable") || contains(raw, "segments");
@@ -121,8 +155,12 @@ void look_around(std::string_view raw, Surroundings& around) {
         sets_expandable_segments(squeezed) || contains(squeezed, "expandable_segmentsisenabled");
   }
   if (around.gpu_name.empty()) find_gpu_name(subject, around);
+  find_measures(raw, around.in_force);
+  const bool is_llama = contains(raw, "ggml") || contains(raw, "llama_model_load") || contains(raw, "llama.cpp") ||
+                        contains(raw, "llama runner");
+  if (around.framework.empty() && is_llama) around.framework = "llama.cpp";
   if (around.framework.empty()) {
-    for (std::string_view name : {"deepspeed", "lightning", "accelerate", "transformers"}) {
+    for (std::string_view name : {"vllm", "deepspeed", "lightning", "accelerate", "transformers"}) {
       if (contains(raw, std::string("/") + std::string(name)) && around.framework.empty()) around.framework = name;
     }
   }

@@ -10,8 +10,18 @@
 namespace oomscope {
 namespace {
 
-constexpr std::array<std::string_view, 5> kTriggers = {"memory summary, device id", "nvidia-smi", "buff/cache",
-                                                       "/dev/shm", "pytorch version"};
+// The last ones are those of nvidia-smi's rows, for a table whose head was not pasted: "14977MiB / 15360MiB", and the
+// end of a process's row.
+constexpr size_t kRowTriggers = 3;
+constexpr std::array<std::string_view, 9> kTriggers = {"memory summary, device id",
+                                                       "nvidia-smi",
+                                                       "buff/cache",
+                                                       "/dev/shm",
+                                                       "pytorch version",
+                                                       "maxrss",
+                                                       "mib / ",
+                                                       "mib |\n",
+                                                       "mib |\r"};
 constexpr size_t kMostRows = 60;
 constexpr size_t kMostCards = 1024;
 
@@ -87,29 +97,110 @@ void read_summary(std::span<const CleanLine> lines, int64_t line_number, TextEvi
 }
 
 // nvidia-smi: a line with the card's index and name, one with "used / total", then the processes.
-void read_nvidia_smi(std::span<const CleanLine> lines, Surroundings& around) {
-  static const re2::RE2 name(R"(^\|?\s*(\d{1,3})\s+([A-Za-z][\w ./-]*?)\s{2,}.*\|)", bytes_options());
-  static const re2::RE2 memory(R"((\d{1,9})\s?MiB\s*/\s*(\d{1,9})\s?MiB)", bytes_options());
-  static const re2::RE2 process(
-      R"(^\|?\s*(\d{1,3})\s+(?:\S+\s+\S+\s+)?(\d{1,9})\s+[CGM+]{1,5}\s+(.{1,200}?)\s+(\d{1,9})\s?MiB)",
-      bytes_options());
-  around.gpus.clear();
-  around.gpu_processes.clear();
-  ListedGpu gpu;
-  for (const CleanLine& line : lines.first(std::min<size_t>(lines.size(), 300))) {
+class NvidiaSmi {
+ public:
+  explicit NvidiaSmi(Surroundings& around) : around_(around) {}
+
+  void read(const CleanLine& line) {
+    static const re2::RE2 name(R"(^\|?\s*(\d{1,3})\s+([A-Za-z][\w ./-]*?)\s{2,}.*\|)", bytes_options());
+    static const re2::RE2 memory(R"((\d{1,9})\s?MiB\s*/\s*(\d{1,9})\s?MiB)", bytes_options());
+    static const re2::RE2 process(
+        R"(^\|?\s*(\d{1,3})\s+(?:\S+\s+\S+\s+)?(\d{1,9})\s+[CGM+]{1,5}\s+(.{1,200}?)\s+(\d{1,9})\s?MiB)",
+        bytes_options());
     int64_t used = 0;
     int64_t total = 0;
     ListedProcess entry;
     if (re2::RE2::PartialMatch(piece(line.text), process, &entry.gpu, &entry.pid, &entry.name, &used)) {
       entry.used_bytes = mebibytes(used);
-      if (around.gpu_processes.size() < kMostCards) around.gpu_processes.push_back(entry);
+      if (around_.gpu_processes.size() < kMostCards) around_.gpu_processes.push_back(entry);
     } else if (re2::RE2::PartialMatch(piece(line.text), memory, &used, &total)) {
-      gpu.used_bytes = mebibytes(used);
-      gpu.total_bytes = mebibytes(total);
-      if (around.gpus.size() < kMostCards) around.gpus.push_back(gpu);
+      gpu_.used_bytes = mebibytes(used);
+      gpu_.total_bytes = mebibytes(total);
+      if (around_.gpus.size() < kMostCards) around_.gpus.push_back(gpu_);
     } else {
-      (void)re2::RE2::PartialMatch(piece(line.text), name, &gpu.index, &gpu.name);
+      (void)re2::RE2::PartialMatch(piece(line.text), name, &gpu_.index, &gpu_.name);
     }
+  }
+
+ private:
+  Surroundings& around_;
+  ListedGpu gpu_;
+};
+
+void read_nvidia_smi(std::span<const CleanLine> lines, Surroundings& around) {
+  around.gpus.clear();
+  around.gpu_processes.clear();
+  NvidiaSmi table(around);
+  for (const CleanLine& line : lines.first(std::min<size_t>(lines.size(), 300))) table.read(line);
+}
+
+// Cells of a table, each under its title.
+class Columns {
+ public:
+  // The widths are those of the dashes below the titles; empty: bars part the cells.
+  Columns(std::string_view titles, std::string_view dashes) {
+    for (size_t at = dashes.find('-'); at != std::string_view::npos; at = dashes.find('-', widths_.back().second))
+      widths_.emplace_back(at, std::min(dashes.find_first_not_of('-', at), dashes.size()));
+    titles_ = cells(titles);
+  }
+
+  // Of the column whose title holds `name`; empty: there is none.
+  [[nodiscard]] std::string_view cell(std::string_view line, std::string_view name) const {
+    const std::vector<std::string_view> all = cells(line);
+    for (size_t i = 0; i < std::min(all.size(), titles_.size()); ++i) {
+      if (contains(titles_[i], name)) return all[i];
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string_view> cells(std::string_view line) const {
+    return widths_.empty() ? cells_by_bars(line) : cells_by_widths(line);
+  }
+
+  static std::vector<std::string_view> cells_by_bars(std::string_view line) {
+    std::vector<std::string_view> all;
+    for (size_t at = 0; at <= line.size();) {
+      const size_t bar = std::min(line.find('|', at), line.size());
+      all.push_back(line.substr(at, bar - at));
+      at = bar + 1;
+    }
+    return all;
+  }
+
+  // A word belongs to the column that it lies in for the most part.
+  [[nodiscard]] std::vector<std::string_view> cells_by_widths(std::string_view line) const {
+    std::vector<std::string_view> all(widths_.size());
+    for (size_t at = line.find_first_not_of(' '); at < line.size(); at = line.find_first_not_of(' ', at)) {
+      const size_t end = std::min(line.find(' ', at), line.size());
+      const size_t middle = at + (end - at) / 2;
+      for (size_t i = 0; i < widths_.size(); ++i) {
+        if (middle >= widths_[i].first && middle < widths_[i].second) all[i] = line.substr(at, end - at);
+      }
+      at = end;
+    }
+    return all;
+  }
+
+  std::vector<std::pair<size_t, size_t>> widths_;
+  std::vector<std::string_view> titles_;
+};
+
+// sacct: what a job asked for ("16G", "16Gn" a node), and the most that one of its steps used.
+void read_sacct(std::span<const CleanLine> lines, Surroundings& around) {
+  static const re2::RE2 size(R"(^\s*(\d+(?:\.\d+)?[KMGT])n?\s*$)", bytes_options());
+  constexpr size_t kMostLines = 64;
+  if (lines.size() < 2) return;
+  const bool has_bars = contains(lines[0].text, "|");
+  if (!has_bars && !contains(lines[1].text, "---")) return;
+  const Columns columns(lines[0].text, has_bars ? std::string_view{} : std::string_view(lines[1].text));
+  const auto take = [](std::string_view cell, std::optional<double>& most) {
+    std::string text;
+    if (re2::RE2::PartialMatch(piece(cell), size, &text)) most = std::max(most.value_or(0), cell_value(text));
+  };
+  for (const CleanLine& line : lines.subspan(1, std::min(lines.size() - 1, kMostLines))) {
+    take(columns.cell(line.text, "ReqMem"), around.job_limit_bytes);
+    take(columns.cell(line.text, "MaxRSS"), around.job_used_bytes);
   }
 }
 
@@ -150,6 +241,13 @@ void read_df(const CleanLine& line, Surroundings& around) {
 
 std::span<const std::string_view> table_triggers() { return kTriggers; }
 
+bool is_row_trigger(size_t index) { return index + kRowTriggers >= kTriggers.size(); }
+
+void read_rows(std::span<const CleanLine> lines, Surroundings& around) {
+  NvidiaSmi table(around);
+  for (const CleanLine& line : lines) table.read(line);
+}
+
 void read_gpustat(std::string_view raw, Surroundings& around) {
   static const re2::RE2 row(R"(\[(\d{1,3})\] ([\w ().-]{2,60}?)\s*\|\s*\d+'C,.{0,40}?\|\s*(\d{1,9}) / (\d{1,9}) MB)",
                             bytes_options());
@@ -170,6 +268,7 @@ void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvide
   if (lines.empty()) return;
   const std::string& first = lines.front().text;
   if (contains(first, "memory summary, device ID")) return read_summary(lines, line_number, evidence);
+  if (contains(first, "MaxRSS")) return read_sacct(lines, evidence.surroundings);
   if (contains(first, "NVIDIA-SMI")) return read_nvidia_smi(lines, evidence.surroundings);
   if (contains(first, "buff/cache")) return read_free(lines, evidence.surroundings);
   if (contains(first, "/dev/shm")) read_df(lines.front(), evidence.surroundings);

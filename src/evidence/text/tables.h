@@ -12,6 +12,11 @@ namespace oomscope {
 // Literals that announce a table, in lower case.
 [[nodiscard]] std::span<const std::string_view> table_triggers();
 
+// Whether the trigger is one of rows of nvidia-smi, which may stand without their head. They are read only where no
+// listing was found before; the name of the first card stands on the line before.
+[[nodiscard]] bool is_row_trigger(size_t index);
+void read_rows(std::span<const CleanLine> lines, Surroundings& around);
+
 // Reads the table that begins at `lines`, if one does. `line_number` is that of the first one.
 void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence);
 

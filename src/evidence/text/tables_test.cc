@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "evidence/text/text_reader.h"
+
 namespace oomscope {
 namespace {
 
@@ -27,6 +29,27 @@ TEST(Tables, NvidiaSmiGivesCardsAndProcesses) {
   ASSERT_EQ(around.gpu_processes.size(), 1U);
   EXPECT_EQ(around.gpu_processes[0].pid, 4321);
   EXPECT_EQ(around.gpu_processes[0].used_bytes, 19000 * kMiB);
+}
+
+TEST(Tables, RowsOfNvidiaSmiAreReadWithoutTheirHead) {
+  const Surroundings around = read_text(
+                                  "CUDA error: out of memory\n"
+                                  "|   1  Quadro RTX 6000     Off  | 00000000:01:00.0 Off |      0 |\n"
+                                  "| 30%   40C    P8    20W / 260W |  20000MiB / 24576MiB |   0%   Default |\n"
+                                  "|    1   N/A  N/A      4321      C   python train.py      19000MiB |\n",
+                                  "a.log")
+                                  .surroundings;
+  ASSERT_EQ(around.gpus.size(), 1U);
+  EXPECT_EQ(around.gpus[0].name, "Quadro RTX 6000");
+  ASSERT_EQ(around.gpu_processes.size(), 1U);
+  EXPECT_EQ(around.gpu_processes[0].pid, 4321);
+}
+
+TEST(Tables, SacctTellsLimitAndUse) {
+  const Surroundings around =
+      read("JobID|State|ReqMem|MaxRSS\n7|OUT_OF_MEMORY|8Gn|\n7.0|OUT_OF_MEMORY|8Gn|4096M\n").surroundings;
+  EXPECT_EQ(around.job_limit_bytes, 8192 * kMiB);
+  EXPECT_EQ(around.job_used_bytes, 4096 * kMiB);
 }
 
 TEST(Tables, FreeTellsItsUnitBySize) {

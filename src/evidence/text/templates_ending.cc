@@ -36,8 +36,16 @@ const std::vector<Template> kTemplates = {
      .family = Family::kernel,
      .kind = Kind::host_oom_killed,
      .strength = 5,
-     .triggers = "constraint_none|constraint_cpuset|constraint_memory",
-     .pattern = R"(oom-kill : constraint=(?P<what>CONSTRAINT_(?:NONE|CPUSET|MEMORY_POLICY)))",
+     .triggers = "constraint_none",
+     .pattern = R"(oom-kill : constraint=(?P<what>CONSTRAINT_NONE))",
+     .also = {Kind::cgroup_or_slurm_limit}},
+    // Some NUMA nodes are full, those that a cpuset or a policy leaves to the process: not the whole machine.
+    {.id = "kernel.constraint-nodes",
+     .family = Family::kernel,
+     .kind = Kind::host_oom_killed,
+     .strength = 5,
+     .triggers = "constraint_cpuset|constraint_memory",
+     .pattern = R"(oom-kill : constraint=(?P<what>CONSTRAINT_(?:CPUSET|MEMORY_POLICY)))",
      .also = {Kind::cgroup_or_slurm_limit}},
     {.id = "kernel.global",
      .family = Family::kernel,
@@ -134,23 +142,68 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::cgroup_or_slurm_limit,
      .strength = 5,
      .triggers = "memory limit",
-     .pattern = R"((?i:exceeded (?:job|step|its|the)? ?(?:virtual )?memory limit|memory limit exceeded))"},
+     .pattern = R"((?i:exceeded (?:job|step|its|the)? ?(?:virtual )?memory limit|memory limit exceeded))"
+                R"((?: \((?P<used_number>\d+) > (?P<limit_number>\d+)\))?)"},
+    {.id = "pbs.memory",
+     .family = Family::cgroup,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 5,
+     .triggers = "job killed: |exceeded limit",
+     .pattern = R"(job killed : (?:p?v?mem|rss|cput? mem)(?: job total)? {used} exceeded limit {limit})"},
+    {.id = "sge.memory",
+     .family = Family::cgroup,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 5,
+     .triggers = "exceeds job hard limit|exceeds job soft limit",
+     .pattern = R"re(exceeds job (?:hard|soft) limit "?(?:h_vmem|h_rss|s_vmem|s_rss)"?)re"
+                R"re((?: of queue .{1,120}? \({used} > limit : {limit}\))?)re"},
+    {.id = "condor.memory",
+     .family = Family::cgroup,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 5,
+     .triggers = "over memory limit|cgroup memory limit|exceeded request_memory",
+     .pattern =
+         R"(gone over (?:cgroup )?memory limit(?: of (?P<limit_number>\d+) megabytes)?)"
+         R"((?:\.? (?:Peak|Last measured) usage : (?P<used_number>\d+) megabytes)?|usage exceeded request_memory)"},
+    {.id = "yarn.memory",
+     .family = Family::cgroup,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 5,
+     .triggers = "memory limits",
+     .pattern = R"((?:beyond (?:the )?(?:'\w+' )?(?:physical|virtual) memory limits|exceeding memory limits)\.?)"
+                R"((?:.{0,80}?(?:Current usage : )?{used} of {limit} physical memory used)?)"},
     {.id = "batch.memory",
      .family = Family::cgroup,
      .kind = Kind::cgroup_or_slurm_limit,
      .strength = 5,
-     .triggers = "term_memlimit|exceeded limit|exceeds limit|memory limits|exceeds job hard limit|over memory "
-                 "limit|cgroup memory limit|"
-                 "exceeded request_memory|memory quota|instance type with more memory|due to memory usage|"
-                 "out-of-memory and exited",
+     .triggers = "term_memlimit|exceeds limit|memory quota|instance type with more memory|"
+                 "due to memory usage|out-of-memory and exited",
      .pattern =
-         R"(TERM_MEMLIMIT|job killed : (?:v?mem|rss) [\w.]+ exceeded limit|)"
-         R"(job \d+[\w.]* exceeds? limit(?: \w+)?mem|)"
-         R"(beyond (?:the )?(?:physical|virtual) memory limits|exceeding memory limits|)"
-         R"(exceeds job hard limit "?(?:h_vmem|h_rss|s_vmem)|gone over (?:cgroup )?memory limit|usage exceeded request_memory|)"
-         R"(Memory quota (?:vastly )?exceeded|use an instance type with more memory|)"
-         R"([Cc]ontainer killed due to memory usage|ran out-of-memory and exited)"},
-    // ---- containers and pods ---------------------------------------------------------------------------------------
+         R"(TERM_MEMLIMIT|)"
+         R"(job \d+[\w.]* exceeds? limit(?: \w+)?mem|Memory quota (?:vastly )?exceeded|)"
+         R"(use an instance type with more memory|[Cc]ontainer killed due to memory usage|ran out-of-memory and exited)"},
+    // What schedulers print of the job beside it: seff, LSF's summary, SGE's qacct.
+    {.id = "job.used",
+     .family = Family::note,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 0,
+     .triggers = "memory utilized|max memory|maxvmem",
+     .pattern = R"((?:Memory Utilized : |Max Memory : |\bmaxvmem ){used})"},
+    {.id = "job.limit",
+     .family = Family::note,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 0,
+     .triggers = "memory efficiency|total requested memory",
+     .pattern =
+         R"(Memory Efficiency : [\d.]+% of {limit}|Total Requested Memory : (?P<limit_number>[\d.]+)(?P<unit>[KMGT]B))"},
+    {.id = "job.mem-limit",
+     .family = Family::note,
+     .kind = Kind::cgroup_or_slurm_limit,
+     .strength = 0,
+     .triggers = "memlimit",
+     .pattern = R"(\bMEMLIMIT {limit})"},
+    // ---- containers and pods
+    // ---------------------------------------------------------------------------------------
     {.id = "cloud.limit",
      .family = Family::cgroup,
      .kind = Kind::cgroup_or_slurm_limit,

@@ -46,7 +46,7 @@ const std::vector<Template> kTemplates = {
      .family = Family::allocator,
      .kind = Kind::gpu_oom,
      .strength = 5,
-     .triggers = "would exceed allowed|out of memory|currently allocated",
+     .triggers = "would exceed allowed|out of memory|currently allocated|allocation on device|outofmemory",
      .pattern = R"((?:OutOfMemoryError : )?Allocation on device (?P<gpu>\d+) would exceed allowed memory\. )"
                 R"(\(out of memory\) )"
                 R"((?:Currently allocated : {allocated})? (?:Requested : {tried})? (?:Device limit : {total})? )"

@@ -71,11 +71,13 @@ const std::vector<Template> kTemplates = {
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 3,
-     .triggers = "cublas_status|cudnn_status|cusolver_status",
+     .triggers = "cublas_status|cudnn_status|cusolver_status|cusparse_status|curand_status|cufft_",
      .pattern =
-         R"((?P<what>CU(?:BLAS|DNN|SOLVER)_STATUS_)"
+         R"((?P<what>CUFFT_(?:EXEC_FAILED|INTERNAL_ERROR|INVALID_\w{1,20}|SETUP_FAILED|NOT_SUPPORTED|UNALIGNED_DATA)|)"
+         R"(CU(?:BLAS|DNN|SOLVER|SPARSE|RAND)_STATUS_)"
          R"((?:EXECUTION_FAILED|INTERNAL_ERROR|INVALID_VALUE|ARCH_MISMATCH|MAPPING_ERROR|BAD_PARAM|NOT_SUPPORTED|)"
-         R"(VERSION_MISMATCH|LICENSE_ERROR|SUBLIBRARY_VERSION_MISMATCH|SUBLIBRARY_LOADING_FAILED)))",
+         R"(VERSION_MISMATCH|LICENSE_ERROR|SUBLIBRARY_VERSION_MISMATCH|SUBLIBRARY_LOADING_FAILED|)"
+         R"(LAUNCH_FAILURE|INITIALIZATION_FAILED|TYPE_ERROR)))",
      .also = {Kind::gpu_lib_alloc_failed}},
     {.id = "gpu.driver-old",
      .family = Family::device,
@@ -106,8 +108,9 @@ const std::vector<Template> kTemplates = {
                  "prev_size|munmap_chunk",
      .pattern =
          R"((?P<what>Segmentation fault|SIGSEGV|malloc\(\): (?:corrupted|invalid|unaligned|unsorted|mismatching)|)"
-         R"(double free or corruption|free\(\): (?:invalid|double|corrupted)|corrupted size vs\. prev_size|munmap_chunk\(\))|(?:exitcode|return code)[:= ]*-(?:11|6|4|8)\b|)"
-         R"((?:-1073741819|-1073740791)\b|0x[Cc]00000(?:05|fd|FD)\b|0x[Cc]0000409\b)",
+         R"(double free or corruption|free\(\): (?:invalid|double|corrupted)|corrupted size vs\. prev_size|munmap_chunk\(\)|)"
+         R"((?:exitcode|return code)[:= ]*-(?:11|6|4|8)\b|-1073741819\b|-1073740791\b|0x[Cc]00000(?:05|fd|FD)\b|)"
+         R"(0x[Cc]0000409\b))",
      .is_line = true},
     // ---- ranks that wait for each other ----------------------------------------------------------------------------
     {.id = "collective.timeout",

@@ -145,7 +145,16 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::other_backend_oom,
      .strength = 5,
      .triggers = "cudamalloc",
-     .pattern = R"(cudaMalloc (?:retry )?failed : out of memory)"},
+     .pattern =
+         R"(storage_manager\.h : \d+ : cudaMalloc (?:retry )?failed : out of memory|cudaMalloc retry failed : out of memory)"},
+    // MXNet's own words too, and those of llama.cpp, whose place stands on another line.
+    {.id = "cuda.malloc",
+     .family = Family::bare_gpu,
+     .kind = Kind::gpu_oom,
+     .strength = 4,
+     .triggers = "cudamalloc",
+     .pattern = R"(cudaMalloc failed : out of memory)",
+     .also = {Kind::other_backend_oom}},
     {.id = "onnx.arena",
      .family = Family::other_backend,
      .kind = Kind::other_backend_oom,

@@ -1,6 +1,7 @@
 #include "evidence/text/text_reader.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <iterator>
@@ -12,6 +13,8 @@
 #include "evidence/text/cut_literals.h"
 #include "evidence/text/frames.h"
 #include "evidence/text/matcher.h"
+#include "evidence/text/patterns.h"
+#include "evidence/text/run_signs.h"
 #include "evidence/text/squeeze.h"
 #include "evidence/text/surroundings.h"
 #include "evidence/text/tables.h"
@@ -29,6 +32,7 @@ constexpr size_t kTableBytes = size_t{12} << 10;
 constexpr int64_t kMostLooks = 3000;    // at one literal, before the last part of the text
 constexpr size_t kMostMessages = 2000;  // kept; more are counted
 constexpr size_t kMostContexts = 200;   // messages with frames and progress
+constexpr size_t kMostBehind = 2000;    // messages behind which signs of life are looked for
 constexpr int64_t kMostCuts = 50000;    // comparisons with the lines behind a break, before the last part
 
 // Literals of the messages, then those of the tables.
@@ -39,6 +43,55 @@ const TriggerScan& scanner() {
     return all;
   }());
   return scan;
+}
+
+constexpr uint64_t kOnes = 0x0101010101010101;
+
+uint64_t word_at(const char* text) {
+  uint64_t word = 0;
+  std::memcpy(&word, text, sizeof word);
+  return word;
+}
+
+// Eight bytes at a time, since a line may have one: each byte of `sums` counts the breaks at its place.
+int64_t line_breaks(std::string_view text) {
+  constexpr size_t kMostWords = 255;  // a byte counts so far
+  constexpr uint64_t kLow = kOnes * 0x7F;
+  int64_t count = 0;
+  while (text.size() >= sizeof(uint64_t)) {
+    const size_t words = std::min(text.size() / sizeof(uint64_t), kMostWords);
+    uint64_t sums = 0;
+    for (size_t i = 0; i < words; ++i) {
+      const uint64_t word = word_at(text.data() + i * sizeof(uint64_t)) ^ (kOnes * '\n');
+      sums += ~(((word & kLow) + kLow) | word | kLow) >> 7;  // 1 where the byte is 0
+    }
+    for (; sums != 0; sums >>= 8) count += static_cast<int64_t>(sums & 0xFF);
+    text.remove_prefix(words * sizeof(uint64_t));
+  }
+  return count + std::count(text.begin(), text.end(), '\n');
+}
+
+// As text.find(byte, from), without a call where the byte is near: lines may be short, or empty by the million.
+size_t next_byte(std::string_view text, char byte, size_t from) {
+  constexpr size_t kWords = 4;
+  if constexpr (std::endian::native == std::endian::little) {
+    const uint64_t wanted = kOnes * static_cast<unsigned char>(byte);
+    for (size_t i = 0; i < kWords && from + sizeof(uint64_t) <= text.size(); ++i, from += sizeof(uint64_t)) {
+      const uint64_t word = word_at(text.data() + from) ^ wanted;
+      const uint64_t zeros = (word - kOnes) & ~word & (kOnes << 7);  // the lowest set one is exact
+      if (zeros != 0) return from + static_cast<size_t>(std::countr_zero(zeros)) / 8;
+    }
+  }
+  return text.find(byte, from);
+}
+
+// Behind bytes that repeat the one at `at`: of empty lines the first break alone may cut something.
+size_t behind_run(std::string_view text, size_t at) {
+  const char byte = text[at++];
+  const uint64_t same = kOnes * static_cast<unsigned char>(byte);
+  while (at + sizeof(uint64_t) <= text.size() && word_at(text.data() + at) == same) at += sizeof(uint64_t);
+  while (at < text.size() && text[at] == byte) ++at;
+  return at;
 }
 
 // The literals of a text in order, those that a line break cuts among them.
@@ -75,17 +128,20 @@ class Hits {
   void gather() {
     while (std::min(line_break_, escape_) < text_.size()) {
       size_t& next = line_break_ < escape_ ? line_break_ : escape_;
-      if (whole_.at < text_.size() && next >= whole_.at + cut_literals().longest()) return;
-      for (const TriggerScan::Hit& hit : cut_literals().at(text_, next, budget_)) {
-        if (hit.at >= from_) cut_.push_back(hit);
+      if (whole_.at < text_.size() && next >= whole_.at + cut_literals_.longest()) return;
+      if (cut_literals_.may_cut(text_, next)) {
+        for (const TriggerScan::Hit& hit : cut_literals_.at(text_, next, budget_)) {
+          if (hit.at >= from_) cut_.push_back(hit);
+        }
       }
-      next = text_.find(text_[next], next + 1);
+      next = next_byte(text_, text_[next], behind_run(text_, next));
     }
   }
 
   std::string_view text_;
   size_t from_;
   int64_t& budget_;
+  const CutLiterals& cut_literals_ = cut_literals();
   TriggerScan::Hit whole_;
   std::deque<TriggerScan::Hit> cut_;
   size_t line_break_;  // the next one
@@ -108,16 +164,6 @@ size_t make_blanks_plain(char* text, size_t size) {
     in += is_no_break ? 1 : 0;
   }
   return static_cast<size_t>(out - text);
-}
-
-int64_t line_breaks(std::string_view text) {
-  int64_t count = 0;
-  const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); at < end; ++at, ++count) {
-    at = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
-    if (at == nullptr) break;
-  }
-  return count;
 }
 
 // Two bytes a character, by the mark at the start, to UTF-8.
@@ -251,7 +297,8 @@ class Reader {
 
   void look_at(std::string_view text, const TriggerScan::Hit& hit) {
     last_looked_ = hit.at + 1;
-    if (hit.literal >= matcher().literals().size()) return look_at_table(text, hit.at);
+    if (hit.literal >= matcher().literals().size())
+      return look_at_table(text, hit.at, hit.literal - matcher().literals().size());
     const size_t begin = std::max(consumed_until(text, hit.at), piece_begin(text, hit.at));
     constexpr size_t kAheadOfHead = 1600;
     constexpr size_t kAheadAtMost = size_t{8} << 10;  // an allocator's message with some hundred processes
@@ -265,6 +312,7 @@ class Reader {
       if (!found) return;  // with more text in sight it reads otherwise
     }
     const size_t head = begin + found->begin;
+    if (!found->message.figures[Figure::tried] && is_mention(text, head)) return;
     message_end_ = std::max(message_end_, begin + found->end);
     (found->message.rank ? rank_ends_[*found->message.rank] : rankless_end_) = begin + found->end;
     ++evidence_.seen[std::string(found->message.id)];
@@ -275,6 +323,45 @@ class Reader {
       add_context(text, head, message);
       look_around(text.substr(head, kAheadAtMost), evidence_.surroundings);
     }
+    if (contexts_ <= kMostBehind && message.strength > 0) add_what_follows(text, head, begin + found->end, message);
+  }
+
+  // "No CUDA out of memory errors", "to avoid CUDA out of memory": words about a failure, and none.
+  static bool is_mention(std::string_view text, size_t head) {
+    static const re2::RE2 mention(
+        R"((?i:\b(?:no|without(?: any)?|never|avoid(?:s|ing)?|prevent(?:s|ing)?|against|in case of|risk of)\s+)"
+        R"((?:an? |more )?(?:possible |potential )?["'`]?(?:[\w.]{1,30}: ?)?$))",
+        bytes_options());
+    constexpr size_t kNear = 80;
+    std::string_view before = text.substr(head - std::min(head, kNear), std::min(head, kNear));
+    before.remove_prefix(before.find_last_of('\n') + 1);
+    return re2::RE2::PartialMatch({before.data(), before.size()}, mention);
+  }
+
+  // What the program says and does behind a failure.
+  void add_what_follows(std::string_view text, size_t head, size_t end, TextMessage& message) {
+    constexpr size_t kFar = size_t{14} << 10;
+    constexpr size_t kNear = size_t{3} << 10;
+    const size_t line_end = std::min(text.find('\n', end), text.size());
+    const std::string_view behind = text.substr(line_end, contexts_ <= kMostContexts ? kFar : kNear);
+    const std::vector<CleanLine> lines = clean_lines(behind);
+    message.after = placed_signs(text, run_signs(lines, message.rank), line_end);
+    message.handling = handling_of(lines, message.rank);
+    // Its own line may say so too, behind what was matched or before it.
+    const size_t line = text.substr(0, head).find_last_of('\n') + 1;
+    constexpr size_t kLongestLine = 4000;
+    const std::string_view own = text.substr(line, std::min(line_end - line, kLongestLine));
+    message.handling = std::max(message.handling, handling_of(clean_lines(own), std::nullopt));
+  }
+
+  // With their places in the whole text, `begin` being that of the text they were found in.
+  std::vector<RunSign> placed_signs(std::string_view text, std::vector<RunSign> signs, size_t begin) {
+    for (RunSign& sign : signs) {
+      const size_t at = begin + static_cast<size_t>(sign.offset_bytes);
+      sign.line = line_of(text, at);
+      sign.offset_bytes = static_cast<int64_t>(base_ + at);
+    }
+    return signs;
   }
 
   // Up to where the text is part of messages, as far as the rank of the line at `at` is concerned: the wrapped lines of
@@ -336,19 +423,32 @@ class Reader {
     message.frames = last_traceback(lines, message.rank);
     message.before = progress_lines(lines);
     message.previous_line = last_line(lines);
+    message.stands_in_order = !may_be_overtaken(lines);
     constexpr size_t kLongestPrefix = 100;
     const std::string_view own_line = text.substr(begin + raw.size(), before.size() - raw.size() + kLongestPrefix);
     message.time_seconds = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
     look_around(raw, evidence_.surroundings);
   }
 
-  void look_at_table(std::string_view text, size_t at) {
-    size_t begin = at;
+  void look_at_table(std::string_view text, size_t at, size_t trigger) {
     constexpr size_t kLongestLine = 2000;
-    while (begin > 0 && at - begin < kLongestLine && text[begin - 1] != '\n') --begin;
+    const auto line_begin = [&](size_t from) {
+      size_t begin = from;
+      while (begin > 0 && from - begin < kLongestLine && text[begin - 1] != '\n') --begin;
+      return begin;
+    };
+    const size_t begin = line_begin(at);
+    Surroundings& around = evidence_.surroundings;
+    if (is_row_trigger(trigger)) {
+      constexpr size_t kRowBytes = size_t{6} << 10;
+      const size_t before = line_begin(begin - std::min<size_t>(begin, 1));
+      const bool is_known = !around.gpus.empty() || !around.gpu_processes.empty();
+      if (!is_known) read_rows(plain_lines(text.substr(before, kRowBytes)), around);
+      return;
+    }
     const std::string_view piece = text.substr(begin, kTableBytes);
     read_table(plain_lines(piece), line_of(text, begin), evidence_);
-    look_around(piece, evidence_.surroundings);
+    look_around(piece, around);
   }
 
   // From 1. Counted onwards from the last one asked for.
@@ -381,17 +481,22 @@ class Reader {
     evidence_.lines = line_of(text, text.size()) - (text.empty() || text.back() == '\n' ? 1 : 0);
     const std::string_view last = text.substr(text.size() - std::min(text.size(), kLookedAtBytes));
     const std::vector<CleanLine> lines = clean_lines(last);
-    evidence_.tail = progress_lines(lines);
+    evidence_.last_signs = placed_signs(text, run_signs(lines, std::nullopt), text.size() - last.size());
+    evidence_.ends_by_launcher = ends_by_launcher(lines);
     if (evidence_.messages.empty()) look_around(last, evidence_.surroundings);
     take_last_error(text, last, lines);
   }
 
   // A program that died of an error of its own, where nothing else tells of a failure.
   void take_last_error(std::string_view text, std::string_view last, const std::vector<CleanLine>& lines) {
-    const bool fails = std::any_of(evidence_.messages.begin(), evidence_.messages.end(),
-                                   [](const TextMessage& message) { return message.strength > 0; });
+    // Behind a failure that the run outlived there may be another one.
+    const bool fails =
+        std::any_of(evidence_.messages.begin(), evidence_.messages.end(), [](const TextMessage& message) {
+          return message.strength > 0 && message.after.empty() && message.handling == Handling::none;
+        });
     const std::optional<LastError> error = fails ? std::nullopt : last_error(lines);
-    if (!error) return;
+    const size_t of_error = error ? text.size() - last.size() + error->raw_begin : 0;
+    if (!error || of_error < message_end_) return;
     TextMessage& message = evidence_.messages.emplace_back();
     message.id = "program.error";
     message.family = Family::program;
@@ -399,9 +504,8 @@ class Reader {
     message.strength = 1;
     message.what = error->name;
     message.excerpt = error->text;
-    const size_t at = text.size() - last.size() + error->raw_begin;
-    message.offset_bytes = static_cast<int64_t>(base_ + at);
-    message.line = line_of(text, at);
+    message.offset_bytes = static_cast<int64_t>(base_ + of_error);
+    message.line = line_of(text, of_error);
     message.frames = last_traceback(lines, std::nullopt);
     ++evidence_.seen["program.error"];
   }

@@ -92,7 +92,8 @@ const std::vector<Example> kExamples = {
     {"paddle.oom",
      "Out of memory error on GPU 0. Cannot allocate 2.000000GB memory on GPU 0, 6.000000GB memory has been allocated "
      "and available memory is only 1.000000GB."},
-    {"mxnet.malloc", "cudaMalloc failed: out of memory"},
+    {"mxnet.malloc", "src/storage/./pooled_storage_manager.h:143: cudaMalloc failed: out of memory"},
+    {"cuda.malloc", "cudaMalloc failed: out of memory"},
     {"cupy.oom", "Out of memory allocating 1,024 bytes (allocated so far: 2,048 bytes)."},
     {"rmm.oom", "std::bad_alloc: out_of_memory: CUDA error at: x.hpp"},
     {"cpu.allocator", "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4321 bytes. Error code 12"},
@@ -133,6 +134,7 @@ const std::vector<Example> kExamples = {
      "shmem-rss:10kB, UID:0"},
     {"kernel.constraint-memcg", "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/job,task=python"},
     {"kernel.constraint", "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=python"},
+    {"kernel.constraint-nodes", "oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=0,task=python"},
     {"kernel.global", "Out of memory: Kill process 5 (python) score 9 or sacrifice child"},
     {"kernel.killed", "Killed process 5 (python), UID 0, total-vm:40kB, anon-rss:30kB, file-rss:20kB"},
     {"kernel.invoked", "python invoked oom-killer: gfp_mask=0x1"},
@@ -151,6 +153,13 @@ const std::vector<Example> kExamples = {
     {"pool.abrupt", "RuntimeError: One of the subprocesses has abruptly died during map operation."},
     {"kernel.usage", "memory: usage 100kB, limit 100kB, failcnt 3"},
     {"earlyoom", "sending SIGTERM to process 9 uid 0 \"python\": oom_score 800, VmRSS 700 MiB"},
+    {"pbs.memory", "=>> PBS: job killed: vmem 900kb exceeded limit 800kb"},
+    {"sge.memory", "job 7 exceeds job hard limit \"h_vmem\" of queue \"a\" (9.00000 > limit:8.00000)"},
+    {"condor.memory", "Job has gone over memory limit of 8 megabytes."},
+    {"yarn.memory", "is running beyond physical memory limits. Current usage: 2.1 GB of 2 GB physical memory used"},
+    {"job.used", "Memory Utilized: 8.00 GB"},
+    {"job.limit", "Memory Efficiency: 99.00% of 8.00 GB"},
+    {"job.mem-limit", " MEMLIMIT\n     16 G"},
     {"systemd-oomd", "session.scope: systemd-oomd killed 3 process(es) in this unit."},
     {"slurm.detected", "slurmstepd: error: Detected 2 oom_kill events in StepId=5.0."},
     {"slurm.srun", "srun: error: node7: task 0: Out Of Memory"},
@@ -273,6 +282,13 @@ const std::vector<Example> kExamples = {
     {"program.threads", "RuntimeError: can't start new thread"},
     {"ended.keyboard", "KeyboardInterrupt"},
 };
+
+TEST(AMention, IsNoMessage) {
+  EXPECT_TRUE(read_text("No CUDA out of memory errors were seen.", "test").messages.empty());
+  EXPECT_TRUE(read_text("emptying caches to avoid CUDA out of memory", "test").messages.empty());
+  EXPECT_FALSE(read_text("worker 3: CUDA out of memory", "test").messages.empty());
+  EXPECT_FALSE(read_text("no luck\nCUDA out of memory", "test").messages.empty());
+}
 
 TEST(Templates, CompileAndEachHasAnExampleThatItMatches) {
   ASSERT_TRUE(matcher().ok());
