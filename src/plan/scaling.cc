@@ -121,6 +121,26 @@ Result<Done> check_one_quantity(const RequestMatch& match, bool has_tokens, cons
       {{"growth", fmt::format("{:.3g}", match.growth)}, {"other", fmt::format("{:.3g}", *match.other_growth)}});
 }
 
+// Where one quantity went up and another down, as batch and length at the same number of tokens, hardly anything that
+// modules make has another size.
+Result<Done> check_growth(const RequestLog& base, const RequestLog& other, const RequestMatch& match,
+                          const Structure& structure, const ScalingInput& a, const ScalingInput& b) {
+  constexpr int64_t kTensorBytes = 4096;
+  constexpr int64_t kFew = 10;  // at most one of so many
+  int64_t tensors = 0;
+  int64_t growing = 0;
+  for (size_t i = 0; i < base.order.size(); ++i) {
+    const Allocation& allocation = base.verification->timeline.allocations[base.order[i]];
+    if (match.partner[i] == kNoMatch || base.scratch[i]) continue;
+    const int64_t size = base.requests.size[base.order[i]];
+    if (size < kTensorBytes || !structure.traits(allocation.stack).has(Trait::module_call)) continue;
+    ++tensors;
+    growing += size != other.requests.size[other.order[match.partner[i]]] ? 1 : 0;
+  }
+  if (match.growth == 1 || tensors < kFew || growing * kFew >= tensors) return Done{};
+  return differ("two-quantities", a, b, {{"growth", "1"}, {"other", fmt::format("{:.3g}", match.growth)}});
+}
+
 bool looks_up_tokens(const Snapshot& snapshot) {
   return std::any_of(snapshot.stacks.frames.begin(), snapshot.stacks.frames.end(), [&](const Frame& frame) {
     return snapshot.strings.text(frame.name) == "embedding" &&
@@ -404,6 +424,8 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::o
     OOM_TRY([[maybe_unused]] const Done matched, check_match(logs[base], match, inputs[base], other));
     OOM_TRY([[maybe_unused]] const Done same_model,
             check_parameters(logs[base], logs[order[k]], match, structure, inputs[base], other));
+    OOM_TRY([[maybe_unused]] const Done grows,
+            check_growth(logs[base], logs[order[k]], match, structure, inputs[base], other));
     OOM_TRY([[maybe_unused]] const Done one_quantity, check_one_quantity(match, has_tokens, inputs[base], other));
     question.paths.push_back(other.path);
     question.growth.push_back(match.growth);
