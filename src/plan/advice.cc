@@ -1,140 +1,19 @@
-// Note [Ranking sets of measures]
-//
-// A peak is a maximum over instants, so savings do not add up: checkpointing and a fused optimizer step each bring
-// nothing alone where the other's instant is as high. So a job's profile is its most live bytes by phase; each measure
-// multiplies the phases by what its own replay showed, and a set's estimate is the largest phase of the product. That
-// ranks a hundred thousand sets in milliseconds. It is no proof: the twenty cheapest that may fit are made and replayed
-// under the cap, and what does not complete is left out.
+// What each measure brings alone, by replay; and sets of them: ranked by closed forms (ranking.h), the best replayed.
 #include "plan/advice.h"
 
 #include <algorithm>
-#include <array>
 
+#include "plan/ranking.h"
 #include "replay/parallel.h"
 
 namespace oomscope {
 namespace {
 
 constexpr int64_t kUsualMicroBatches = 8;  // more only of a batch that is known to have as many samples
-constexpr size_t kConfirmed = 20;
-constexpr size_t kEnough = 3;    // sets that fit
-constexpr double kSlack = 1.06;  // how far above the cap an estimate may be that is still tried
+constexpr size_t kEnough = 3;              // sets that fit
+constexpr double kSlack = 1.06;            // how far above the cap an estimate may be that is still tried
 constexpr double kStep = 0.08;
 constexpr double kLeastSlack = 0.8;
-constexpr double kSureShare = 0.95;  // of the cap: an estimate below it is taken to fit
-constexpr size_t kGroups = static_cast<size_t>(MeasureGroup::mode) + 1;
-
-// Applied in this order: what changes the requests of a pass before what repeats or recomputes them.
-constexpr std::array<MeasureGroup, kGroups> kOrder = {
-    MeasureGroup::mode,      MeasureGroup::attention,     MeasureGroup::loss,
-    MeasureGroup::precision, MeasureGroup::checkpointing, MeasureGroup::batch,
-    MeasureGroup::gradients, MeasureGroup::optimizer,     MeasureGroup::sharding};
-
-// Most live bytes while forward and loss, backward, the step, and the rest are running.
-using Profile = std::array<double, 4>;
-
-size_t part_of(Phase phase) {
-  if (phase == Phase::forward || phase == Phase::loss) return 0;
-  if (phase == Phase::backward) return 1;
-  return phase == Phase::optimizer_step ? 2 : 3;
-}
-
-Profile profile_of(const Job& job) {
-  Profile most{};
-  double live = 0;
-  for (size_t i = 0; i < job.requests.kind.size(); ++i) {
-    const uint32_t id = job.requests.id[i];
-    const RequestKind kind = job.requests.kind[i];
-    if (kind == RequestKind::malloc) live += static_cast<double>(job.size(id));
-    if (kind == RequestKind::free || kind == RequestKind::free_held) live -= static_cast<double>(job.size(id));
-    double& part = most[part_of(job.phase[i])];
-    part = std::max(part, live);
-  }
-  return most;
-}
-
-// A measure with what it makes of each phase; none of a group: null, and ones.
-struct Choice {
-  const Measure* measure = nullptr;
-  Profile factor{1, 1, 1, 1};
-};
-
-struct Candidate {
-  std::array<const Choice*, kGroups> choices{};  // none: null
-  size_t conf = 0;
-  double cost = 1;
-  double estimate = 0;
-  [[nodiscard]] size_t count() const {
-    return static_cast<size_t>(
-        std::count_if(choices.begin(), choices.end(), [](const Choice* choice) { return choice != nullptr; }));
-  }
-};
-
-bool is_better(const Candidate& a, const Candidate& b) {
-  if (a.cost != b.cost) return a.cost < b.cost;
-  if (a.count() != b.count()) return a.count() < b.count();
-  return a.estimate < b.estimate;
-}
-
-class Ranking {
- public:
-  // `slack`: estimates up to so many times the cap are kept.
-  Ranking(Profile base, double cap, double slack, std::vector<double> overheads)
-      : base_(base), cap_(cap), slack_(slack), overheads_(std::move(overheads)) {}
-
-  void run(const std::array<std::vector<Choice>, kGroups>& choices) { extend(choices, 0, base_, Candidate{}); }
-
-  int64_t combinations = 0;
-  std::vector<Candidate> best;  // a heap, the worst first
-
- private:
-  void extend(const std::array<std::vector<Choice>, kGroups>& choices, size_t group, const Profile& profile,
-              const Candidate& candidate) {
-    if (group == kGroups) {
-      for (size_t conf = 0; conf < overheads_.size(); ++conf) consider(candidate, profile, conf);
-      return;
-    }
-    for (const Choice& choice : choices[group]) {
-      Candidate next = candidate;
-      if (choice.measure != nullptr) {
-        next.choices[group] = &choice;
-        next.cost *= choice.measure->rank_cost;
-      }
-      Profile product = profile;
-      for (size_t i = 0; i < product.size(); ++i) product[i] *= choice.factor[i];
-      extend(choices, group + 1, product, next);
-    }
-  }
-
-  void consider(Candidate candidate, const Profile& profile, size_t conf) {
-    ++combinations;
-    candidate.conf = conf;
-    candidate.estimate = *std::max_element(profile.begin(), profile.end()) * overheads_[conf];
-    if (candidate.estimate > cap_ * slack_ || has_surplus(candidate, profile, conf)) return;
-    // Settings cost no time, but the recorded ones are no change at all.
-    if (conf != 0) candidate.cost *= 1.001;
-    best.push_back(candidate);
-    std::push_heap(best.begin(), best.end(), is_better);
-    if (best.size() <= kConfirmed) return;
-    std::pop_heap(best.begin(), best.end(), is_better);
-    best.pop_back();
-  }
-
-  // Would it surely fit without one of its measures?
-  [[nodiscard]] bool has_surplus(const Candidate& candidate, const Profile& profile, size_t conf) const {
-    return std::any_of(candidate.choices.begin(), candidate.choices.end(), [&](const Choice* choice) {
-      if (choice == nullptr) return false;
-      double most = 0;
-      for (size_t i = 0; i < profile.size(); ++i) most = std::max(most, profile[i] / choice->factor[i]);
-      return most * overheads_[conf] < cap_ * kSureShare;
-    });
-  }
-
-  Profile base_;
-  double cap_;
-  double slack_;
-  std::vector<double> overheads_;  // reserved over live bytes, by settings
-};
 
 bool contains(const MeasureSet& set, const MeasureSet& part) {
   return std::all_of(part.measures.begin(), part.measures.end(), [&](const Measure& measure) {
@@ -192,31 +71,16 @@ void keep_cheapest(std::vector<MeasureSet>& sets, const std::string& conf) {
   sets = std::move(kept);
 }
 
-WhatIf with_share_of_cap(WhatIf question, double share) {
-  question.cap_bytes = static_cast<int64_t>(static_cast<double>(*question.cap_bytes) * share);
-  return question;
-}
-
 // `result` has the outcome without a limit.
 void place_under_cap(const RequestStream& requests, const WhatIf& question, MeasureOutcome& result) {
-  const double cap = static_cast<double>(*question.cap_bytes);
-  const double error = result.measure.error;
   result.capped_reserved = result.outcome.peak_reserved;
-  result.fits = Fits::yes;
-  if (static_cast<double>(result.outcome.peak_reserved) * (1 + error) <= cap) return;
-  result.fits = Fits::no;
-  if (static_cast<double>(result.outcome.peak_requested) > cap * (1 + error)) return;
-  const OutcomeRange less = replay_range(requests, with_share_of_cap(question, 1 - error));
-  result.capped_reserved = less.main.peak_reserved;
-  if (less.completed_everywhere) {
-    result.fits = Fits::yes;
-  } else if (replay_range(requests, with_share_of_cap(question, 1 + error)).completed_somewhere) {
-    result.fits = Fits::unknown;
+  result.fits = fits_in(requests, question, result.measure.error);
+  if (result.fits == Fits::yes && result.outcome.peak_reserved > *question.cap_bytes) {
+    result.capped_reserved = replay_what_if(requests, question).peak_reserved;
   }
 }
 
-// How far the measures together may be off. Settings alone change no request: their replay is as sure as the
-// recording's.
+// How far the measures together may be off. Settings alone change no request.
 double error_of(const MeasureSet& set) {
   double error = 0;
   for (const Measure& measure : set.measures) error += measure.error;
@@ -270,12 +134,12 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
   SetSearch search;
   if (!question.cap_bytes) return search;
   const Profile base = profile_of(job);
-  std::array<std::vector<Choice>, kGroups> choices;
-  for (size_t group = 0; group < kGroups; ++group) {
+  Choices choices;
+  for (size_t group = 0; group < kMeasureGroups; ++group) {
     choices[group].push_back(Choice{});
     for (const MeasureOutcome& outcome : alone) {
       const Measure& measure = outcome.measure;
-      if (measure.group != kOrder[group] || !outcome.refused.empty()) continue;
+      if (measure.group != kOrderOfGroups[group] || !outcome.refused.empty()) continue;
       // Several processes are another set-up: no search puts them in unasked.
       if (measure.needs_ranks && !setting.ranks) continue;
       const Result<Job> changed = measure.apply(job, measure.number);
@@ -303,10 +167,10 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
   }
   // Estimates that lie close to the cap may all be wrong by a little: then those farther below it are tried.
   for (double slack = kSlack; slack > kLeastSlack && search.fitting.size() < kEnough; slack -= kStep) {
-    Ranking ranking(base, static_cast<double>(*question.cap_bytes), slack, overheads);
-    ranking.run(choices);
+    const Ranking ranking = rank_sets(
+        {.base = base, .cap = static_cast<double>(*question.cap_bytes), .slack = slack, .overheads = overheads},
+        choices);
     search.combinations = ranking.combinations;
-    std::sort(ranking.best.begin(), ranking.best.end(), is_better);
     std::vector<MeasureSet> sets(ranking.best.size());
     std::vector<char> is_sure(sets.size());  // not bool: written by several threads
     run_parallel(sets.size(), threads, [&](size_t i) {
@@ -315,9 +179,8 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
       if (!changed) return;
       WhatIf own = question;
       own.settings = settings[ranking.best[i].conf];
-      sets[i].outcome = replay_range(changed->requests, with_share_of_cap(own, 1 - error_of(sets[i])));
-      is_sure[i] = sets[i].measures.empty() ? fits_in(changed->requests, own) == Fits::yes
-                                            : sets[i].outcome.completed_everywhere;
+      is_sure[i] = fits_in(changed->requests, own, error_of(sets[i])) == Fits::yes;
+      if (is_sure[i] != 0) sets[i].outcome = replay_range(changed->requests, own);
       sets[i].step = step_series(*changed, kStepColumns);
     });
     search.replayed += static_cast<int64_t>(sets.size());

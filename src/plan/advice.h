@@ -30,7 +30,7 @@ struct MeasureOutcome {
   Measure measure;
   std::string refused;          // why it cannot be applied, a key's last part; empty: replayed
   Outcome outcome;              // without a limit
-  Fits fits = Fits::unknown;    // under the cap, where there is one: yes and no hold for the measure's error as well
+  Fits fits = Fits::unknown;    // under the cap, where there is one; fits_in with the measure's error
   int64_t capped_reserved = 0;  // peak under that cap, where it fits
   int64_t saved_allocated = 0;  // of the peak; negative: it needs more
   bool brings_nothing = false;
@@ -44,9 +44,9 @@ struct MeasureOutcome {
 struct MeasureSet {
   std::vector<Measure> measures;
   std::string conf;      // allocator settings
-  OutcomeRange outcome;  // in as much less than the cap as the measures may be off
+  OutcomeRange outcome;  // under the cap
   StepSeries step;       // one step of it
-  double cost = 1;       // product of the measures' rank_cost
+  double cost = 1;       // product of the measures' cost_of
   std::optional<double> time_factor;
 };
 

@@ -19,15 +19,19 @@ constexpr double kFarIsland = 0.02;  // an edge that is so far above is no matte
 constexpr std::array<std::string_view, 4> kConfs = {"", "expandable_segments:True", "max_split_size_mb:128",
                                                     "garbage_collection_threshold:0.8"};
 
+WhatIf with_share_of_cap(WhatIf question, double share) {
+  question.cap_bytes = static_cast<int64_t>(static_cast<double>(*question.cap_bytes) * share);
+  return question;
+}
+
 // Does it complete in a share of the cap, wherever the driver puts segments?
 struct Completes {
   bool everywhere = false;
   bool somewhere = false;
   bool as_observed = false;  // where drivers that we have seen put them
 };
-Completes completes_in(const RequestStream& requests, WhatIf question, double share) {
-  question.cap_bytes = static_cast<int64_t>(static_cast<double>(*question.cap_bytes) * share);
-  const OutcomeRange range = replay_range(requests, question);
+Completes completes_in(const RequestStream& requests, const WhatIf& question, double share) {
+  const OutcomeRange range = replay_range(requests, with_share_of_cap(question, share));
   return {.everywhere = range.completed_everywhere,
           .somewhere = range.completed_somewhere,
           .as_observed = range.main.completed};
@@ -73,7 +77,7 @@ LimitingInstant find_instant(const Structure& structure, const RequestStream& re
 // Where scratch is guessed: the middle one of the guesses by what it reserves, and their range.
 OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
   OutcomeRange range = replay_range(run_at(model, value), question);
-  if (is_recorded(model, value) || model.guesses.empty()) return range;
+  if (is_recorded(model, value) || !model.is_guessed()) return range;
   std::vector<Outcome> outcomes = {range.main};
   for (uint32_t variant = 1; variant < kVariants; ++variant) {
     outcomes.push_back(replay_what_if(requests_at(model, value, variant), question));
@@ -81,7 +85,7 @@ OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& 
   std::sort(outcomes.begin(), outcomes.end(),
             [](const Outcome& a, const Outcome& b) { return a.peak_reserved < b.peak_reserved; });
   range.main = outcomes[outcomes.size() / 2];
-  for (uint32_t variant : {kLowVariant, kHighVariant}) {
+  for (uint32_t variant = kWideVariant; variant <= kHighVariant; ++variant) {
     outcomes.push_back(replay_what_if(requests_at(model, value, variant), question));
   }
   for (const Outcome& outcome : outcomes) {
@@ -177,7 +181,9 @@ std::string_view name_of(Fits fits) {
   return "unknown";
 }
 
-Fits fits_in(const RequestStream& requests, const WhatIf& question) {
+namespace {
+
+Fits fits_exactly(const RequestStream& requests, const WhatIf& question) {
   WhatIf unlimited = question;
   unlimited.cap_bytes.reset();
   const double cap = static_cast<double>(*question.cap_bytes);
@@ -191,15 +197,24 @@ Fits fits_in(const RequestStream& requests, const WhatIf& question) {
   return near_the_edge(requests, question, margin);
 }
 
+}  // namespace
+
+Fits fits_in(const RequestStream& requests, const WhatIf& question, double error) {
+  if (error == 0) return fits_exactly(requests, question);
+  if (fits_exactly(requests, with_share_of_cap(question, 1 - error)) == Fits::yes) return Fits::yes;
+  return fits_exactly(requests, with_share_of_cap(question, 1 + error)) == Fits::no ? Fits::no : Fits::unknown;
+}
+
 Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
-  const RequestStream requests = run_at(model, value);
-  if (is_recorded(model, value) || model.guesses.empty()) return fits_in(requests, question);
-  uint32_t fitting = completes_in(requests, question, 1).everywhere ? 1 : 0;
-  for (uint32_t variant = 1; variant <= kHighVariant; ++variant) {
-    fitting += completes_in(requests_at(model, value, variant), question, 1).everywhere ? 1 : 0;
-    if (fitting > 0 && fitting <= variant) return Fits::unknown;
+  const Fits fits = fits_in(run_at(model, value), question);
+  if (is_recorded(model, value) || !model.is_guessed()) return fits;
+  for (uint32_t variant : {kLowVariant, kHighVariant}) {
+    if (fits_in(requests_at(model, value, variant), question) != fits) return Fits::unknown;
   }
-  return fitting > 0 ? Fits::yes : Fits::no;
+  for (uint32_t variant = 1; variant < kLowVariant; ++variant) {
+    if (fits_in(requests_at(model, value, variant), question) != fits) return Fits::unknown;
+  }
+  return fits;
 }
 
 Fit find_fit(const ScalingModel& model, const FitQuestion& question) {

@@ -25,9 +25,11 @@ enum class Fits : uint8_t { yes, no, unknown };
 inline constexpr double kSureMargin = 0.015;
 inline constexpr double kExactMargin = 0.001;    // where nothing is left to chance
 inline constexpr double kAddressMargin = 0.003;  // where driver addresses decide something
-[[nodiscard]] Fits fits_in(const RequestStream& requests, const WhatIf& question);
+// `error`: by what share the requests themselves may be off, as those of a measure. Then yes and no hold with that much
+// less, and more, memory.
+[[nodiscard]] Fits fits_in(const RequestStream& requests, const WhatIf& question, double error = 0);
 
-// The same of a scaled run: where its scratch is guessed, all guesses must agree.
+// The same of a scaled run: where its scratch is guessed, all guesses must agree, be they likely or not.
 [[nodiscard]] Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question);
 
 // The instant at which most bytes are live.

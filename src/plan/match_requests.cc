@@ -376,6 +376,19 @@ FrameHashes frame_hashes(const Snapshot& snapshot) {
   return hashes;
 }
 
+std::string site_of(const RequestLog& log, size_t position) {
+  const Snapshot& snapshot = *log.verification->timeline.snapshot;
+  const StackTable& stacks = snapshot.stacks;
+  const uint32_t stack = static_cast<uint32_t>(log.verification->timeline.allocations[log.order[position]].stack);
+  const std::vector<std::string> frames = frames_of(log, position);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const Frame& frame = stacks.frames[stacks.frame_ids[stacks.starts[stack] + i]];
+    const bool is_torch = snapshot.strings.text(frame.filename).find("torch/nn/") != std::string_view::npos;
+    if (!is_torch) return i == 0 ? frames[0] : frames[0] + " < " + frames[i];
+  }
+  return frames.empty() ? "" : frames[0];
+}
+
 RequestLog request_log(const Verification& verification, const Structure& structure, const FrameHashes& shared) {
   RequestLog log;
   log.verification = &verification;

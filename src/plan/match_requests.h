@@ -35,6 +35,10 @@ using FrameHashes = std::unordered_set<uint64_t>;
 [[nodiscard]] RequestLog request_log(const Verification& verification, const Structure& structure,
                                      const FrameHashes& shared);
 
+// The innermost frame of the request at a position, and the first one outside of torch: "f (conv.py:1) < g (net.py:2)".
+// Empty without frames.
+[[nodiscard]] std::string site_of(const RequestLog& log, size_t position);
+
 // Where two recordings part.
 struct FirstDifference {
   uint32_t event_base;  // kNoEvent: behind the end

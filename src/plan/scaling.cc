@@ -4,10 +4,12 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "model/structure.h"
+#include "plan/conv_scratch.h"
 #include "plan/values.h"
 
 namespace oomscope {
@@ -21,6 +23,8 @@ constexpr double kLeastMatchedFrameless = 0.8;
 constexpr double kMostOtherParameters = 0.02;
 // Scratch below is of the kernel, not of its data.
 constexpr int64_t kSemaphoreBytes = 64 * 1024;
+// How often the size of an operand tells a convolution's kernel.
+constexpr double kDecided = 5.0 / 6;
 // Less cannot move a peak.
 constexpr int64_t kTellingBytes = int64_t{1} << 20;
 
@@ -117,6 +121,26 @@ Result<Done> check_one_quantity(const RequestMatch& match, bool has_tokens, cons
       {{"growth", fmt::format("{:.3g}", match.growth)}, {"other", fmt::format("{:.3g}", *match.other_growth)}});
 }
 
+// Where one quantity went up and another down, as batch and length at the same number of tokens, hardly anything that
+// modules make has another size.
+Result<Done> check_growth(const RequestLog& base, const RequestLog& other, const RequestMatch& match,
+                          const Structure& structure, const ScalingInput& a, const ScalingInput& b) {
+  constexpr int64_t kTensorBytes = 4096;
+  constexpr int64_t kFew = 10;  // at most one of so many
+  int64_t tensors = 0;
+  int64_t growing = 0;
+  for (size_t i = 0; i < base.order.size(); ++i) {
+    const Allocation& allocation = base.verification->timeline.allocations[base.order[i]];
+    if (match.partner[i] == kNoMatch || base.scratch[i]) continue;
+    const int64_t size = base.requests.size[base.order[i]];
+    if (size < kTensorBytes || !structure.traits(allocation.stack).has(Trait::module_call)) continue;
+    ++tensors;
+    growing += size != other.requests.size[other.order[match.partner[i]]] ? 1 : 0;
+  }
+  if (match.growth == 1 || tensors < kFew || growing * kFew >= tensors) return Done{};
+  return differ("two-quantities", a, b, {{"growth", "1"}, {"other", fmt::format("{:.3g}", match.growth)}});
+}
+
 bool looks_up_tokens(const Snapshot& snapshot) {
   return std::any_of(snapshot.stacks.frames.begin(), snapshot.stacks.frames.end(), [&](const Frame& frame) {
     return snapshot.strings.text(frame.name) == "embedding" &&
@@ -159,8 +183,9 @@ bool follows_square(const RequestLog& base, const RequestLog& other, const Reque
 
 class Modeller {
  public:
-  Modeller(ScalingModel& model, const std::vector<const RequestLog*>& others, const std::vector<RequestMatch>& matches)
-      : model_(model), others_(others), matches_(matches) {}
+  Modeller(ScalingModel& model, const std::vector<const RequestLog*>& others, const std::vector<RequestMatch>& matches,
+           const Structure& structure)
+      : model_(model), others_(others), matches_(matches), structure_(structure) {}
 
   void run() {
     const RequestLog& base = model_.base;
@@ -181,7 +206,9 @@ class Modeller {
       siblings_[base.requests.size[base.order[i]]].push_back(size);
     }
     fit_unseen(unseen);
+    fit_convolutions();
     find_guesses();
+    find_unsure();
     count();
   }
 
@@ -227,14 +254,36 @@ class Modeller {
     model_.unmatched = static_cast<int64_t>(positions.size());
   }
 
+  // What is known of the scratch of convolutions is more than what its sizes in several recordings say.
+  void fit_convolutions() {
+    if (others_.empty()) return;
+    const auto model_of = [&](const ScratchSize& size) {
+      std::vector<SizeModel> copied;
+      for (uint32_t id : size.copied) copied.push_back(model_.sizes[id]);
+      return sum_of(copied, size.share, size.fixed);
+    };
+    for (const ConvScratch& found : find_conv_scratch(model_.base, structure_)) {
+      if (found.is_explained) model_.sizes[found.scratch] = model_of(found.size);
+      if (found.scratch != kNoAllocation && model_.base.requests.size[found.scratch] >= kTellingBytes) {
+        explained_.insert(found.scratch);
+        model_.explained.push_back(found.scratch);
+      }
+      if (!found.may_change) continue;
+      KernelChange change{.id = found.scratch, .result = found.result, .large = model_of(found.large), .operand = {}};
+      if (found.operand != kNoAllocation) change.operand = model_.sizes[found.operand];
+      change.usual_from = found.usual_from;
+      model_.changes.push_back(change);
+    }
+  }
+
   // Scratch of libraries that choose their kernel by size: where some of it steps, all of it may.
   void find_guesses() {
-    bool steps = false;
+    bool steps = !model_.changes.empty();
     for (size_t i = 0; i < model_.base.order.size(); ++i) {
       const uint32_t id = model_.base.order[i];
       const SizeRule rule = model_.sizes[id].rule;
       const int64_t size = model_.base.requests.size[id];
-      if (size < kTellingBytes) continue;
+      if (size < kTellingBytes || explained_.count(id) != 0) continue;
       const bool is_step = rule == SizeRule::stepwise || rule == SizeRule::unseen;
       steps = steps || is_step;
       // Tensors are whole rows; workspaces have odd sizes.
@@ -242,6 +291,22 @@ class Modeller {
       if (is_step || (is_workspace && model_.base.scratch[i])) model_.guesses.push_back(id);
     }
     if (!steps) model_.guesses.clear();
+  }
+
+  void find_unsure() {
+    std::set<uint32_t> unsure(model_.guesses.begin(), model_.guesses.end());
+    unsure.insert(model_.explained.begin(), model_.explained.end());
+    for (const KernelChange& change : model_.changes) {
+      if (change.id != kNoAllocation) unsure.insert(change.id);
+    }
+    model_.unsure.requests = static_cast<int64_t>(unsure.size());
+    for (size_t i = 0; i < model_.base.order.size(); ++i) {
+      const uint32_t id = model_.base.order[i];
+      const bool is_larger = model_.base.requests.size[id] > model_.unsure.bytes && model_.base.site[i] != 0;
+      if (!is_larger || unsure.count(id) == 0) continue;
+      model_.unsure.bytes = model_.base.requests.size[id];
+      model_.unsure.site = site_of(model_.base, i);
+    }
   }
 
   void count() {
@@ -255,20 +320,44 @@ class Modeller {
   ScalingModel& model_;
   const std::vector<const RequestLog*>& others_;
   const std::vector<RequestMatch>& matches_;
+  const Structure& structure_;  // of the base
+  std::set<uint32_t> explained_;
   std::map<int64_t, std::vector<SizeModel>> siblings_;  // by size in the base
 };
 
-// Another guess of a size: the same for all requests of that size in the base, spread evenly over the variants.
-int64_t varied(int64_t size, int64_t base_size, uint32_t variant) {
+// From 0 to 1: the same for all requests of a size in the base, spread evenly over the variants.
+double lot_of(int64_t base_size, uint32_t variant) {
   uint64_t hash = static_cast<uint64_t>(base_size) * 0x9e3779b97f4a7c15ULL ^ variant * 0xd1342543de82ef95ULL;
   hash = (hash ^ (hash >> 29)) * 0xbf58476d1ce4e5b9ULL;
   hash ^= hash >> 32;
-  if (variant >= kLowVariant) {
-    return static_cast<int64_t>(static_cast<double>(size) *
-                                (variant == kLowVariant ? 1 - kGuessRange : 1 + kGuessRange));
-  }
-  const double share = static_cast<double>(hash % 20001) / 10000 - 1;
-  return static_cast<int64_t>(static_cast<double>(size) * (1 + kGuessSpread * share));
+  return static_cast<double>(hash % 10001) / 10000;
+}
+
+// Another guess of a size. `range`: how far the lowest and the highest are.
+int64_t varied(int64_t size, int64_t base_size, uint32_t variant, double range) {
+  double share = kGuessSpread * (2 * lot_of(base_size, variant) - 1);
+  if (variant == kLowVariant) share = -range;
+  if (variant == kHighVariant) share = range;
+  return static_cast<int64_t>(static_cast<double>(size) * (1 + share));
+}
+
+// Is the kernel another one at that value? Where an operand's size decides, that holds for five of six; else of those
+// that may change, about half have at four times the value.
+bool has_changed(const KernelChange& change, const ScalingModel& model, double x, uint32_t variant) {
+  if (variant >= kLowVariant) return false;
+  const double base = std::pow(static_cast<double>(model.base_value()), model.power);
+  if (x <= base) return false;
+  const double likely =
+      change.operand ? (change.operand->at(x) > change.usual_from ? kDecided : 1 - kDecided) : 1 - std::sqrt(base / x);
+  const int64_t group = change.id == kNoAllocation ? change.large.at(base) : model.base.requests.size[change.id];
+  return (variant == 0 ? 0.5 : lot_of(group, variant)) < likely;
+}
+
+int64_t size_of(const KernelChange& change, const ScalingModel& model, double x, int64_t kept, uint32_t variant) {
+  const int64_t large = change.large.at(x);
+  if (variant == kLowVariant) return std::min(kept, large);
+  if (variant == kHighVariant) return std::max(kept, large);
+  return has_changed(change, model, x, variant) ? large : kept;
 }
 
 std::vector<SumScratch> scratch_of_sums(const ScalingModel& model, const RequestStream& at) {
@@ -281,19 +370,19 @@ std::vector<SumScratch> scratch_of_sums(const ScalingModel& model, const Request
   return scratch;
 }
 
-// Two blocks as the kernel behind a bias gradient takes them: asked for, and freed in the other order of their names.
-void ask_for_scratch(RequestStream& requests, uint32_t gradient, const SumScratch& scratch) {
+// Blocks behind another one, freed at once, the last first.
+void ask_for_scratch(RequestStream& requests, uint32_t behind, std::initializer_list<int64_t> sizes) {
   const uint32_t first = static_cast<uint32_t>(requests.size.size());
-  for (int64_t size : {scratch.scratch_bytes, scratch.semaphore_bytes}) {
+  for (int64_t size : sizes) {
     requests.kind.push_back(RequestKind::malloc);
     requests.id.push_back(static_cast<uint32_t>(requests.size.size()));
     requests.size.push_back(size);
-    requests.place.push_back(requests.place[gradient]);
-    requests.begin.push_back(requests.begin[gradient]);
+    requests.place.push_back(requests.place[behind]);
+    requests.begin.push_back(requests.begin[behind]);
   }
-  for (uint32_t id : {first + 1, first}) {
+  for (uint32_t id = static_cast<uint32_t>(requests.size.size()); id > first; --id) {
     requests.kind.push_back(RequestKind::free);
-    requests.id.push_back(id);
+    requests.id.push_back(id - 1);
   }
 }
 
@@ -335,6 +424,8 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::o
     OOM_TRY([[maybe_unused]] const Done matched, check_match(logs[base], match, inputs[base], other));
     OOM_TRY([[maybe_unused]] const Done same_model,
             check_parameters(logs[base], logs[order[k]], match, structure, inputs[base], other));
+    OOM_TRY([[maybe_unused]] const Done grows,
+            check_growth(logs[base], logs[order[k]], match, structure, inputs[base], other));
     OOM_TRY([[maybe_unused]] const Done one_quantity, check_one_quantity(match, has_tokens, inputs[base], other));
     question.paths.push_back(other.path);
     question.growth.push_back(match.growth);
@@ -359,7 +450,7 @@ Result<ScalingModel> scale(const std::vector<ScalingInput>& inputs, const std::o
     const double ratio = static_cast<double>(model.values.back()) / static_cast<double>(model.values.front());
     model.power = follows_square(model.base, *others.front(), matches.front(), ratio) ? 2 : 1;
   }
-  Modeller(model, others, matches).run();
+  Modeller(model, others, matches, structure).run();
   for (const Span& span : structure.spans) {
     model.has_evaluation = model.has_evaluation || span.phase == Phase::evaluation;
     model.has_saving = model.has_saving || span.phase == Phase::saving;
@@ -372,8 +463,20 @@ RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t var
   if (value == model.base_value()) return out;
   const double x = std::pow(static_cast<double>(value), model.power);
   for (uint32_t id : model.base.order) out.size[id] = model.sizes[id].at(x);
+  std::vector<int64_t> new_scratch(out.size.size(), 0);  // by allocation: bytes to ask for behind it
+  for (const KernelChange& change : model.changes) {
+    const bool is_new = change.id == kNoAllocation;
+    int64_t& bytes = is_new ? new_scratch[change.result] : out.size[change.id];
+    bytes = size_of(change, model, x, is_new ? 0 : bytes, variant);
+  }
+  const auto vary = [&](uint32_t id, double range) {
+    out.size[id] = varied(out.size[id], model.base.requests.size[id], variant, range);
+  };
   if (variant > 0) {
-    for (uint32_t id : model.guesses) out.size[id] = varied(out.size[id], model.base.requests.size[id], variant);
+    for (uint32_t id : model.guesses) vary(id, kGuessRange);
+  }
+  if (variant >= kWideVariant) {
+    for (uint32_t id : model.explained) vary(id, kGuessSpread);
   }
   const std::vector<SumScratch> scratch = scratch_of_sums(model, out);
   std::vector<uint32_t> sum_of(out.size.size(), kNoAllocation);  // by allocation: gradient or scratch of which sum
@@ -396,8 +499,9 @@ RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t var
     out.kind.push_back(base.kind[i]);
     out.id.push_back(id);
     if (is_gradient && base.kind[i] == RequestKind::malloc && scratch[sum].scratch_bytes > 0) {
-      ask_for_scratch(out, id, scratch[sum]);
+      ask_for_scratch(out, id, {scratch[sum].scratch_bytes, scratch[sum].semaphore_bytes});
     }
+    if (base.kind[i] == RequestKind::malloc && new_scratch[id] > 0) ask_for_scratch(out, id, {new_scratch[id]});
   }
   out.failures.clear();
   return out;

@@ -75,6 +75,16 @@ int64_t SizeModel::at(double value) const {
   return std::max<int64_t>(0, std::llround(constant + (linear + square * value) * value));
 }
 
+SizeModel sum_of(const std::vector<SizeModel>& others, double share, int64_t fixed) {
+  SizeModel sum{.rule = SizeRule::affine, .constant = static_cast<double>(fixed)};
+  for (const SizeModel& other : others) {
+    sum.constant += share * other.constant;
+    sum.linear += share * other.linear;
+    sum.square += share * other.square;
+  }
+  return sum;
+}
+
 SizeModel fit_size(const std::vector<SizePoint>& points, bool may_be_square) {
   const SizePoint& last = points.back();
   if (points.size() == 1) return constant_at(last);

@@ -26,6 +26,8 @@ struct SizeModel {
   double square = 0;
   [[nodiscard]] int64_t at(double value) const;
 };
+// Of bytes that hold `share` times what the others hold, and `fixed` besides.
+[[nodiscard]] SizeModel sum_of(const std::vector<SizeModel>& others, double share, int64_t fixed);
 
 struct SizePoint {
   double value = 0;

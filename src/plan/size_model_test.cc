@@ -41,6 +41,11 @@ TEST(SizeModel, ASizeThatShrinksIsAnotherKernelsAndGrowsFromThere) {
   EXPECT_EQ(model.at(16), 4000000);
 }
 
+TEST(SizeModel, ASumGrowsAsItsPartsDo) {
+  const SizeModel half = fit_size({{1, 100000}, {2, 200000}}, false);
+  EXPECT_EQ(sum_of({half, half}, 2.25, 512).at(4), 1800512);
+}
+
 TEST(SizeModel, ThreePointsOnALineAreALine) {
   const SizeModel model = fit_size({{1, 150000}, {2, 250000}, {3, 350000}}, false);
   EXPECT_EQ(model.at(10), 1050000);

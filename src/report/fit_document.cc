@@ -35,6 +35,9 @@ class FitWriter {
       document.sections.push_back(
           {.body = Sentence{.text = words(Phrase{.key = key}.with("path", report_.picture.path))}, .joined = false});
     }
+    if (const auto note = unsure_note()) {
+      document.sections.push_back({.body = Sentence{.text = words(*note)}, .joined = true});
+    }
     for (const char* key : notes()) document.sections.push_back({.body = Sentence{.text = words(key)}, .joined = true});
     document.sections.push_back({.body = caveat_list(report_.caveats, language_), .joined = false});
     document.payload = payload();
@@ -106,7 +109,7 @@ class FitWriter {
   }
 
   [[nodiscard]] bool has_guesses(const FitPoint& point) const {
-    return !report_.model.guesses.empty() && !point.recorded &&
+    return report_.model.is_guessed() && !point.recorded &&
            point.outcome.peak_reserved_low != point.outcome.peak_reserved_high;
   }
 
@@ -133,6 +136,39 @@ class FitWriter {
               .style = Style::plain});
     }
     return table;
+  }
+
+  // A third recording that would settle what is guessed: at half of what was asked for, at which most kernels are those
+  // of the whole.
+  [[nodiscard]] std::optional<int64_t> value_to_record() const {
+    int64_t wanted = 0;
+    for (const FitPoint& point : report_.fit.points) {
+      if (has_guesses(point)) wanted = std::max(wanted, point.value);
+    }
+    const int64_t base = report_.model.base_value();
+    if (wanted <= base) return std::nullopt;
+    return wanted / 2 > base ? wanted / 2 : wanted;
+  }
+
+  [[nodiscard]] std::optional<Phrase> unsure_note() const {
+    const std::optional<int64_t> value = value_to_record();
+    if (!value) return std::nullopt;
+    const ScalingModel::Unsure& unsure = report_.model.unsure;
+    return Phrase{.key = unsure.site.empty() ? "fit.unsure-frameless" : "fit.unsure"}
+        .with("count", format_count(unsure.requests))
+        .with("bytes", format_mib(unsure.bytes))
+        .with("site", unsure.site)
+        .with("value", std::to_string(*value));
+  }
+
+  [[nodiscard]] Json unsure_json() const {
+    const std::optional<int64_t> value = value_to_record();
+    if (!value) return nullptr;
+    const ScalingModel::Unsure& unsure = report_.model.unsure;
+    return {{"requests", unsure.requests},
+            {"largest_bytes", unsure.bytes},
+            {"site", unsure.site.empty() ? Json(nullptr) : Json(unsure.site)},
+            {"record", *value}};
   }
 
   [[nodiscard]] std::vector<const char*> notes() const {
@@ -217,6 +253,7 @@ class FitWriter {
                  {"search", sets_json(report_.search, report_.batch)},
                  {"picture", picture_json()},
                  {"model", model_json()},
+                 {"unsure", unsure_json()},
                  {"caveats", caveats_json(report_.caveats)}};
     for (const FitSetting& setting : fit.by_setting) {
       json["by_setting"].push_back({{"conf", setting.conf}, {"largest", or_null(setting.largest)}});

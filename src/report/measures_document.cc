@@ -248,6 +248,8 @@ Json sets_json(const SetSearch& search, std::optional<int64_t> batch) {
                   {"peak_allocated", set.outcome.main.peak_allocated},
                   {"peak_reserved", set.outcome.main.peak_reserved},
                   {"time_factor", time_json(set.time_factor)},
+                  {"rank_cost", set.cost},
+                  {"ranked_by", set.time_factor ? "time" : "class"},
                   {"snippets", snippets_json(set.measures, set.conf, batch)}};
     for (const Measure& measure : set.measures) entry["measures"].push_back(measure.id);
     json["sets"].push_back(std::move(entry));

@@ -1,6 +1,12 @@
 // Without gradients: nothing is kept for a backward that never comes. A result is freed when the next operation has
-// used it, but for the input of a block, which residual connections still need at the block's end.
+// used it, but for what the program still holds or needs:
+//
+//   the input of a block    until the sum at the block's end: sums are made in a model's own forward, not in torch's
+//   a feature map           that is joined to a later one (a result as large as the two together): until the model
+//                           returns, for it is a variable of its forward
+//   logits, keys, values    of what a pass returns, until the next pass has returned as much
 #include <algorithm>
+#include <map>
 
 #include "plan/measures/common.h"
 #include "plan/measures/list.h"
@@ -14,6 +20,42 @@ std::vector<bool> passes_without_backward(const Job& job) {
   for (const JobPass& pass : job.passes)
     chosen.push_back(!pass.has_backward && !(job.ends_in_failure && &pass == &job.passes.back()));
   return chosen;
+}
+
+// Made by a module of the model's own, outside of torch: a sum, a product, a join.
+bool is_own_operation(const Job& job, uint32_t id) {
+  return job.function_of(id) == "forward" && job.file_of(id).find("torch/nn/") == std::string_view::npos;
+}
+
+// Keys and values that generation would need again; the result of a pass holds them.
+bool is_cached(const Job& job, uint32_t id) {
+  return job.function_of(id) == "update" && job.file_of(id).ends_with("cache_utils.py");
+}
+
+// By allocation: the position of a later operation that needs it, beyond the next one.
+std::map<uint32_t, uint32_t> needed_until(const Job& job, const std::vector<uint32_t>& ids) {
+  constexpr int64_t kLeastBytes = 64 * 1024;  // less cannot move a peak
+  constexpr size_t kBlock = 40;               // requests of a block, at most
+  std::map<uint32_t, uint32_t> until;
+  std::map<int64_t, size_t>
+      stream;  // by size: the first of it, then the last that the model made itself; index into ids
+  std::map<int64_t, uint32_t> maps;  // by size: the last that was not joined, but for the one just before
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t bytes = job.size(ids[i]);
+    bool joins = false;
+    if (bytes >= kLeastBytes && is_own_operation(job, ids[i])) {
+      const auto addend = stream.find(bytes);
+      const auto joined = i > 0 ? maps.find(bytes - job.size(ids[i - 1])) : maps.end();
+      joins = addend == stream.end() && joined != maps.end();
+      if (addend != stream.end() && i - addend->second < kBlock)
+        until[ids[addend->second]] = job.blocks[ids[i]].made_at;
+      if (joins) until[joined->second] = job.blocks[ids.back()].made_at;  // a variable of the model's forward
+      stream[bytes] = i;
+    }
+    stream.emplace(bytes, i);
+    if (i > 0 && !joins) maps[job.size(ids[i - 1])] = ids[i - 1];
+  }
+  return until;
 }
 
 }  // namespace
@@ -32,13 +74,15 @@ Result<Job> without_graph(const Job& job, const std::vector<bool>& passes) {
     for (uint32_t id : job.made_between(pass.begin, pass.end)) {
       const JobBlock& block = job.blocks[id];
       if (block.freed_at < pass.end || block.category == Category::workspace) continue;
-      if (block.category == Category::logits && job.traits(id).has(Trait::linear)) {
-        returns_logits = true;
+      const bool are_logits = block.category == Category::logits && job.traits(id).has(Trait::linear);
+      if (are_logits || is_cached(job, id)) {
+        returns_logits = returns_logits || are_logits;
         if (replaced != kNowhere && block.freed_at > replaced) editor.free_at(id, replaced);
       } else {
         ids.push_back(id);
       }
     }
+    const std::map<uint32_t, uint32_t> until = needed_until(job, job.made_between(pass.begin, pass.end));
     // The last one is the result, where nothing else is.
     for (size_t i = 0; i + (returns_logits ? 0 : 1) < ids.size(); ++i) {
       // Two requests later: the next operation's result is there, and the one after it shows that it has ended.
@@ -50,6 +94,8 @@ Result<Job> without_graph(const Job& job, const std::vector<bool>& passes) {
           if (next != layers.end()) end = std::max(end, next->end);
         }
       }
+      const auto needed = until.find(ids[i]);
+      if (needed != until.end()) end = std::max(end, needed->second);
       editor.free_at(ids[i], std::min(end, pass.end));
       frees = true;
     }
@@ -65,7 +111,7 @@ Measure without_gradients() {
           .group = MeasureGroup::mode,
           .apply = [](const Job& job, int64_t) { return without_graph(job, passes_without_backward(job)); },
           .time_factor = 1.0,
-          .error = 0.28,
+          .error = 0.2,
           .rank_cost = 1.0};
 }
 

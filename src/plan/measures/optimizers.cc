@@ -8,6 +8,8 @@
 namespace oomscope {
 namespace {
 
+constexpr double kExact = 0.005;  // error of measures whose every request is known; 0.01 % on 26 other models
+
 int64_t most_step_temporaries(const Job& job) {
   int64_t live = 0;
   int64_t most = 0;
@@ -181,6 +183,7 @@ Measure fused_step() {
           .group = MeasureGroup::optimizer,
           .apply = [](const Job& job, int64_t) { return fused(job); },
           .time_factor = 1.0,
+          .error = kExact,
           .rank_cost = 1.0};
 }
 Measure multi_tensor_step() {
@@ -189,6 +192,7 @@ Measure multi_tensor_step() {
           .remedy = "fused-optimizer",
           .group = MeasureGroup::optimizer,
           .apply = [](const Job& job, int64_t) { return all_at_once(job); },
+          .error = kExact,
           .rank_cost = 1.0};
 }
 Measure single_tensor_step() {
@@ -198,6 +202,7 @@ Measure single_tensor_step() {
           .group = MeasureGroup::optimizer,
           .apply = [](const Job& job, int64_t) { return one_by_one(job); },
           .time_factor = 1.03,
+          .error = kExact,
           .rank_cost = 1.03};
 }
 Measure sgd_with_momentum() {
@@ -206,6 +211,7 @@ Measure sgd_with_momentum() {
           .remedy = "lighter-optimizer",
           .group = MeasureGroup::optimizer,
           .apply = [](const Job& job, int64_t) { return sgd_momentum(job); },
+          .error = kExact,
           .rank_cost = 2.0};
 }
 Measure sgd_without_momentum() {
@@ -214,6 +220,7 @@ Measure sgd_without_momentum() {
           .remedy = "lighter-optimizer",
           .group = MeasureGroup::optimizer,
           .apply = [](const Job& job, int64_t) { return sgd_plain(job); },
+          .error = kExact,
           .rank_cost = 2.2};
 }
 Measure eight_bit_optimizer() {
