@@ -199,7 +199,9 @@ class Pools:
         self.has_objects = hasattr(torch.cuda, "MemPool") and "capture" not in uses
         self.side_stream = None if self.has_objects else torch.cuda.Stream()
         self.captures, self.used = 0, set()  # a pool of graphs exists from its first use on
-        self.pools = [self.make(rng) for _ in range(count)]
+        self.pools = []
+        for _ in range(count):
+            self.pools.append(self.make(rng))
         self.scopes = []
 
     def make(self, rng):
@@ -213,8 +215,9 @@ class Pools:
         return pool
 
     def options(self, rng):
-        known = {"use_on_oom": (2, 8), "no_split": (2, 10)}
-        return {name: rng.random() < 0.5 for name, since in known.items() if RELEASE >= since}
+        """Of several pools that serve the default pool torch asks in the order of a hash: one does."""
+        wanted = {"use_on_oom": ((2, 8), not self.pools), "no_split": ((2, 10), rng.random() < 0.5)}
+        return {name: value for name, (since, value) in wanted.items() if RELEASE >= since}
 
     def renew(self, rng):
         index = rng.randrange(len(self.pools))
@@ -284,7 +287,10 @@ class Job:
         self.target, self.devices, self.capacity = arguments.target, arguments.devices, arguments.capacity
         self.live, self.live_bytes, self.ooms, self.made = [], 0, 0, 0
         self.used = set()  # tensors that other streams used
-        self.deferred = False  # one was freed in the open scope: of several, torch takes the order of their pointers
+        # What torch does with several that are freed in a scope is decided by the order of its pointers, and what was
+        # used in a scope and freed outside leaves a note on an object that may belong to another block later. So there
+        # is one at a time, and what was used inside is freed inside.
+        self.deferred, self.used_inside = False, None
         self.streams = [self.streams_of(device) for device in range(self.devices)]
         self.pools = Pools(card, log, self.rng, self.uses, 2 if OF_POOLS & set(self.uses) else 0)
         card.hold_events("streams" in self.uses)
@@ -309,28 +315,47 @@ class Job:
             return
         self.log.calls()
         self.log.write("at", tensor.data_ptr())
-        self.deferred = self.deferred and bool(self.pools.scopes)
+        scoped = bool(self.pools.scopes)
+        self.deferred = self.deferred and scoped
         self.live.append((self.made, tensor))
         self.live_bytes += size
-        if "streams" in self.uses and self.rng.random() < 0.2:
+        if "streams" in self.uses and self.rng.random() < 0.2 and not (scoped and (self.deferred or self.used_inside)):
             stream = self.rng.choice(self.streams[tensor.device.index][1:])
             self.log.write("record_stream", self.made, stream.cuda_stream, current_handle())
             tensor.record_stream(stream)
             self.used.add(self.made)
+            self.used_inside = self.made if scoped else None
 
     def drop(self, count):
         for _ in range(min(count, len(self.live))):
             index = self.rng.randrange(len(self.live))
             self.live[index], self.live[-1] = self.live[-1], self.live[index]
-            if self.live[-1][0] in self.used and self.pools.scopes:
-                if self.deferred:
-                    continue
-                self.deferred = True
-            number, tensor = self.live.pop()
-            self.live_bytes -= tensor.numel()
-            self.log.write("free", number, current_handle(tensor.device))
-            del tensor
-            self.log.calls()
+            if self.may_free(self.live[-1][0]):
+                self.free_last()
+
+    def may_free(self, number):
+        """In a scope, one tensor that other streams used: if one was used inside, that one."""
+        if number not in self.used or not self.pools.scopes:
+            return True
+        return not self.deferred and self.used_inside in (None, number)
+
+    def free_last(self):
+        number, tensor = self.live.pop()
+        if number in self.used and self.pools.scopes:
+            self.deferred = True
+        if number == self.used_inside:
+            self.used_inside = None
+        self.live_bytes -= tensor.numel()
+        self.log.write("free", number, current_handle(tensor.device))
+        del tensor
+        self.log.calls()
+
+    def step_pools(self):
+        if self.used_inside:
+            index = next(index for index, (number, _) in enumerate(self.live) if number == self.used_inside)
+            self.live[index], self.live[-1] = self.live[-1], self.live[index]
+            self.free_last()
+        self.pools.step(self.rng)
 
     def empty_cache(self):
         self.log.write("empty_cache", *(current_handle(device) for device in range(self.devices)))
@@ -361,7 +386,7 @@ class Job:
         elif chance < 0.05 and "streams" in self.uses:
             self.complete_events()
         elif chance < 0.06 and self.pools.pools:
-            self.pools.step(self.rng)
+            self.step_pools()
         elif chance < 0.062:
             self.drop(len(self.live))
         elif chance < 0.075 and self.devices > 1:
@@ -381,7 +406,7 @@ class Job:
 
     def end(self):
         while self.pools.scopes:
-            self.pools.leave()
+            self.step_pools()
 
 
 def record_history(operations):

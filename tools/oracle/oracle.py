@@ -68,10 +68,11 @@ class Case:
 
 MEM_POOL = (2, 6)  # torch.cuda.use_mem_pool
 SMALL = int(1.6 * GIB)  # about what is live: refusals, retries, releases, OOMs
-# From ordinary to expandable segments and back, so that a pool has both.
+# From ordinary to expandable segments and back, so that a pool has both. Without max_split_size_mb: torch then frees
+# segments in which something is alive (docs/fidelity.md).
 CHANGES = ("expandable_segments:True", "expandable_segments:True,roundup_power2_divisions:4",
-           "expandable_segments:False,max_split_size_mb:64,garbage_collection_threshold:0.6",
-           "expandable_segments:True,max_split_size_mb:32,garbage_collection_threshold:0.5")
+           "expandable_segments:False,garbage_collection_threshold:0.6",
+           "expandable_segments:True,garbage_collection_threshold:0.5")
 CASES = (
     Case("default, segments upwards", placement="lowest"),
     Case("default, segments downwards", placement="highest"),
@@ -123,7 +124,9 @@ CASES = (
     Case("limit that changes", use="limits,streams,empty_cache", conf="garbage_collection_threshold:0.8"),
     Case("settings that change", use="settings,streams", capacity=SMALL,
          conf="expandable_segments:False", other_confs=CHANGES),
-    Case("settings that change, pools, limits", use="settings,limits,pools,streams,empty_cache",
+    Case("settings that change, limits", use="settings,limits,streams,empty_cache", conf="expandable_segments:False",
+         other_confs=CHANGES),
+    Case("settings that change, pools, card full", use="settings,pools,streams", capacity=SMALL,
          conf="expandable_segments:False", other_confs=CHANGES, since=MEM_POOL),
     Case("two devices, expandable, card full", conf="expandable_segments:True", devices=2, placement="lowest",
          capacity=SMALL),
