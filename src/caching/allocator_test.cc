@@ -565,5 +565,28 @@ TEST(Preemption, IsOffUnlessAskedFor) {
   EXPECT_EQ(rig.stats().num_oom_rejections, 0);
 }
 
+// --- settings that change ------------------------------------------------------------------------------------------
+
+TEST(ChangedSettings, HoldForTheNextRequest) {
+  Rig rig;
+  Block* block = rig.get(5 * kMiB + 1);
+  EXPECT_EQ(block->size, 5 * kMiB + 512);
+  AllocatorSettings settings;
+  settings.roundup_power2_divisions.fill(4);
+  rig.allocator.set_settings(settings);
+  EXPECT_EQ(rig.get(5 * kMiB + 1)->size, 6 * kMiB);
+  EXPECT_EQ(block->size, 5 * kMiB + 512);
+}
+
+TEST(ChangedSettings, OrdinaryBlocksServeWhenExpandableSegmentsComeOn) {
+  Rig rig;
+  rig.free(rig.get(5 * kMiB));
+  AllocatorSettings settings;
+  settings.expandable_segments = true;
+  rig.allocator.set_settings(settings);
+  EXPECT_EQ(rig.get(5 * kMiB)->address, FakeDevice::kFirst);
+  EXPECT_GE(rig.get(20 * kMiB)->address, FakeDevice::kFirstRange);
+}
+
 }  // namespace
 }  // namespace oomscope

@@ -11,6 +11,7 @@ event is not where the real card had it.
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -22,9 +23,12 @@ RELEASE = "2.11.0"
 
 
 def limit_of(result, program, recording):
-    """Bytes; 0 without one."""
+    """Bytes; 0 without one. A limit that the program set itself stands in the message of its error."""
     if result.get("cap_mib"):
         return int(result["cap_mib"] * (1 << 20))
+    told = re.search(r"([0-9.]+) (MiB|GiB) allowed", result.get("error") or "")
+    if told:
+        return int(float(told[1]) * {"MiB": 1 << 20, "GiB": 1 << 30}[told[2]])
     command = [program, "verify", str(recording), "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     limit = json.loads(done.stdout)["limit_bytes"] if done.stdout else None
