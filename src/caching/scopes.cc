@@ -67,7 +67,9 @@ void CachingAllocator::record_stream(Block* block, StreamId stream, std::optiona
   block->has_uses = true;
   std::vector<StreamId>& uses = block->stream_uses;
   if (std::find(uses.begin(), uses.end(), stream) == uses.end()) uses.push_back(stream);
-  if (suspended_for(current.value_or(block->segment->stream))) capture_uses_[block].push_back(stream);
+  if (rules_.uses_end_with_capture && suspended_for(current.value_or(block->segment->stream))) {
+    capture_uses_[block].push_back(stream);
+  }
 }
 
 // One event a using stream; while a capture is underway nothing may be recorded and the block waits for its end.

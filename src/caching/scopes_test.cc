@@ -344,6 +344,15 @@ TEST(Suspended, UseInsideIsOverWithTheEnd) {
   EXPECT_EQ(rig.stats().active.large().current, 0);
 }
 
+TEST(Suspended, UseInsideWaitsToTorch21) {
+  Rig rig({.rules = rules_named("2.1")});
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  used_and_freed(rig, {1});
+  rig.allocator.end_allocate_to_pool(kGraph);
+  rig.get(512);
+  EXPECT_EQ(rig.device.events.size(), 1u);
+}
+
 TEST(Suspended, UseBeforeWaitsThoughAnotherWasInside) {
   Rig rig;
   Block* block = rig.get(20 * kMiB);
