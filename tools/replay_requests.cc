@@ -176,6 +176,7 @@ class Replay {
     for (auto& [index, card] : cards_) {
       const auto made = step.calls.find(index);
       card.device->calls = made == step.calls.end() ? std::deque<Call>() : made->second;
+      sort_by_pool(card.device->calls, *card.allocator);
     }
     counts_.requests += 1;
     request(step);
@@ -212,6 +213,25 @@ class Replay {
   }
 
  private:
+  // Several pools that were given up are released in the order of torch's hash table, which only its size and history
+  // explain; the engine goes by id. Inside each pool, and for the default pool, the order is compared.
+  static void sort_by_pool(std::deque<Call>& calls, const CachingAllocator& allocator) {
+    const auto is_release = [](const Call& call) { return call.kind == "release" || call.kind == "unmap"; };
+    const auto pool_of = [&](const Call& call) {
+      for (const Segment* segment : allocator.segments()) {
+        if (call.address - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
+        return segment->pool->owner == nullptr ? PoolId{} : segment->pool->owner->id;
+      }
+      return PoolId{};
+    };
+    for (auto begin = calls.begin(); begin != calls.end();) {
+      begin = std::find_if(begin, calls.end(), is_release);
+      const auto end = std::find_if_not(begin, calls.end(), is_release);
+      std::stable_sort(begin, end, [&](const Call& a, const Call& b) { return pool_of(a) < pool_of(b); });
+      begin = end;
+    }
+  }
+
   void request(const Step& step) {
     const Words& words = step.words;
     const std::string& what = words[0];

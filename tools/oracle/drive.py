@@ -17,6 +17,7 @@ Run by oracle.py, which sets the paths and PYTORCH_CUDA_ALLOC_CONF. WHAT is any 
     limits       the limit changes on the way
     settings     settings change on the way
     late         history is switched on in the middle
+    frames       stacks are recorded
 Beside OUT.pickle (the snapshot) it writes OUT.requests (request_log.py), and for each device D OUT.D.stats.json
 (memory_stats) and OUT.D.calls.json (what the allocator asked of the driver: kind, address, size).
 """
@@ -409,13 +410,27 @@ class Job:
             self.step_pools()
 
 
-def record_history(operations):
-    torch.cuda.memory._record_memory_history(enabled="all", context=None, stacks="python", max_entries=4 * operations)
+def record_history(operations, context=None):
+    torch.cuda.memory._record_memory_history(enabled="all", context=context, stacks="python",
+                                             max_entries=4 * operations)
+
+
+def without_folders(value):
+    """A snapshot whose stacks name files, and not where they lie on this machine."""
+    if isinstance(value, list):
+        for part in value:
+            without_folders(part)
+    elif isinstance(value, dict):
+        if "filename" in value:
+            value["filename"] = os.path.basename(value["filename"])
+        for part in value.values():
+            without_folders(part)
 
 
 def write(out, card, log, devices):
     """The snapshot first: memory_stats is compared with its state."""
     snapshot = torch.cuda.memory._snapshot()
+    without_folders(snapshot)
     with open(out, "wb") as file:
         pickle.dump(snapshot, file)
     stats = [dict(torch.cuda.memory_stats(device)) for device in range(devices)]
@@ -454,7 +469,7 @@ def main():
     job = Job(card, log, arguments)
     before = arguments.operations // 2 if "late" in job.uses else 0
     job.run(before)
-    record_history(arguments.operations)
+    record_history(arguments.operations, "all" if "frames" in job.uses else None)
     job.run(arguments.operations - before)
     job.end()
     write(arguments.out, card, log, arguments.devices)

@@ -110,6 +110,15 @@ CASES = (
     Case("roundup list, end", conf="roundup_power2_divisions:[2:1,4:2,16:4,>:8]"),
     Case("expandable, ranges upwards", conf="expandable_segments:True", use="streams", placement="lowest",
          capacity=SMALL),
+    Case("private pools, streams, limit", use="pools,streams", fraction=1.5 * SMALL / (80 * GIB)),
+    Case("private pools, max_split_size, card full", conf="max_split_size_mb:64", use="pools", capacity=2 * SMALL),
+    Case("expandable, private pools, streams, empty_cache", conf="expandable_segments:True",
+         use="pools,streams,empty_cache"),
+    Case("expandable, private pools, card full", conf="expandable_segments:True", use="pools,streams", capacity=SMALL),
+    Case("renewed pools, empty_cache", use="renewed,streams,empty_cache"),
+    Case("renewed pools, expandable, empty_cache", conf="expandable_segments:True", use="renewed,streams,empty_cache"),
+    Case("capture, expandable, card full", conf="expandable_segments:True", use="capture,streams,empty_cache",
+         capacity=int(2.2 * GIB)),
     Case("nested pools", use="nested,streams", since=MEM_POOL),
     Case("renewed pools", use="renewed,streams"),
     Case("custom pools", use="custom,streams", since=MEM_POOL),
@@ -120,7 +129,7 @@ CASES = (
     Case("pools with options", use="options,streams,empty_cache", since=(2, 8)),
     Case("pools with options, card full", use="options,streams", capacity=SMALL, since=(2, 8)),
     Case("empty_cache in a scope", use="pools,inside,streams,empty_cache", since=MEM_POOL),
-    Case("empty_cache in a capture", use="capture,inside,streams,empty_cache", since=MEM_POOL),
+    Case("empty_cache in a capture", use="capture,inside,streams,empty_cache", since=(2, 8)),
     Case("limit that changes", use="limits,streams,empty_cache", conf="garbage_collection_threshold:0.8"),
     Case("settings that change", use="settings,streams", capacity=SMALL,
          conf="expandable_segments:False", other_confs=CHANGES),
@@ -130,6 +139,7 @@ CASES = (
          conf="expandable_segments:False", other_confs=CHANGES, since=MEM_POOL),
     Case("two devices, expandable, card full", conf="expandable_segments:True", devices=2, placement="lowest",
          capacity=SMALL),
+    Case("stacks", use="frames,streams", capacity=GIB),
     Case("history from mid-life", use="late,streams"),
     Case("history from mid-life, limit", use="late,streams,empty_cache", fraction=SMALL / (80 * GIB)),
     Case("history from mid-life, expandable", conf="expandable_segments:True", use="late,streams"),
@@ -140,7 +150,8 @@ FIXTURES = {"pools": "private pools, streams, empty_cache", "full": "card full, 
             "split": "max_split_size, limit, streams", "collection": "collection, streams",
             "expandable": "expandable, card full", "roundup": "roundup to 1", "renewed": "renewed pools",
             "unmap": "expandable, streams, empty_cache",
-            "capture": "capture, expandable", "custom": "custom pools, expandable", "devices": "two devices"}
+            "capture": "capture, expandable", "custom": "custom pools, expandable", "devices": "two devices",
+            "oom": "card too small", "frames": "stacks", "changes": "settings that change, limits"}
 FIXTURE_OPERATIONS = 400
 
 
