@@ -22,6 +22,7 @@ tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, wi
 import argparse
 import dataclasses
 import functools
+import gzip
 import json
 import os
 import pathlib
@@ -247,6 +248,9 @@ class Release:
         answered = json.loads(self.server.stdout.readline())
         return subprocess.CompletedProcess(script, answered["code"], answered["stdout"], answered["stderr"])
 
+    def close(self):
+        self.server.stdin.close()
+
     def drive(self, case, out, seed, operations):
         arguments = [str(out), "--seed", str(seed), "--operations", str(operations), *arguments_of(case)]
         return self.run("drive.py", case.conf, *arguments)
@@ -361,14 +365,14 @@ def is_read(result):
             set(result["stats_differing"]) <= NOT_IN_A_TRACE)
 
 
-def write_fixtures(release, rules, folder, target):
-    """NAME.pickle.zst and NAME.json: the recording, and what it was made with."""
+def write_fixtures(program, release, rules, target):
+    """NAME.pickle.zst, NAME.requests.gz and NAME.json: the recording, the requests, and what both were made with."""
     target.mkdir(parents=True, exist_ok=True)
     for short, name in FIXTURES.items():
         case = next(case for case in CASES if case.name == name)
         if version_of(release.name) < case.since:
             continue
-        out = folder / "runs" / f"fixture-{release.name}-{short}.pickle"
+        out = release.folder / "runs" / f"fixture-{release.name}-{short}.pickle"
         out.parent.mkdir(exist_ok=True)
         driven = release.drive(case, out, 1, FIXTURE_OPERATIONS)
         if driven.returncode != 0:
@@ -376,10 +380,15 @@ def write_fixtures(release, rules, folder, target):
             continue
         subprocess.run(["zstd", "-19", "-q", "-f", str(out), "-o", str(target / f"{release.name}-{short}.pickle.zst")],
                        check=True)
+        packed = target / f"{release.name}-{short}.requests.gz"
+        packed.write_bytes(gzip.compress(out.with_suffix(".requests").read_bytes(), mtime=0))
+        read = all(is_read(verify(program, rules, case, out, device)) for device in range(case.devices))
         made = {"torch": release.name, "case": case.name, "rules": rules, "conf": case.conf, "cap_bytes": case.cap,
                 "command": f"drive.py --seed 1 --operations {FIXTURE_OPERATIONS} {' '.join(arguments_of(case))}",
+                "can_be_read": read,  # from the recording alone
                 "stats": [json.loads(beside(out, device, "stats").read_text()) for device in range(case.devices)]}
         (target / f"{release.name}-{short}.json").write_text(json.dumps(made) + "\n")
+        remove_recording(out)
 
 
 def text_of(row):
@@ -442,7 +451,7 @@ def main():
         release = Release(name, folder)
         rules = rules_of(name, arguments.program)
         if arguments.fixtures:
-            write_fixtures(release, rules, folder, arguments.fixtures)
+            write_fixtures(arguments.program, release, rules, arguments.fixtures)
             continue
         for case in cases_of(name, arguments):
             row = compare(arguments.program, release, case, rules, arguments.seed, arguments.operations,
@@ -454,6 +463,7 @@ def main():
                     file.write(json.dumps(row) + "\n")
             if row["same"] and row["read"] and not arguments.keep:
                 remove_recording(pathlib.Path(row["recording"]))
+        release.close()
     if rows:
         print(f"\n{table(rows)}")
     sys.exit(0 if all(row["same"] for row in rows) else 1)
