@@ -122,7 +122,8 @@ def random_size(rng):
 
 
 def current_handle(device=None):
-    return torch.cuda.current_stream(device).cuda_stream
+    """Of an index, else of the current device."""
+    return torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice() if device is None else device)
 
 
 def id_of(pool):
@@ -159,37 +160,47 @@ class StreamScope:
         torch.cuda.set_stream(self.outer)
 
 
-def completes_in_order(device, first, second):
-    """Whether torch returns what `first` used before what `second` used, whichever was used first. In a copy."""
-    child = os.fork()
-    if child == 0:
-        torch.cuda._is_in_bad_fork = lambda: False  # this card minds no fork
-        record_history(100)
-        card, returned = Card(), []
-        card.hold_events(True)
-        torch.cuda.set_device(device)
-        for streams in ((first, second), (second, first)):
-            tensors = [(torch.empty(1, dtype=torch.uint8, device="cuda"), stream) for stream in streams]
-            places = {stream: tensor.data_ptr() for tensor, stream in tensors}
-            for tensor, stream in tensors:
-                tensor.record_stream(stream)
-            del tensor, tensors
-            card.complete_events(2)
-            kept = torch.empty(1, dtype=torch.uint8, device="cuda")
-            trace = torch.cuda.memory._snapshot()["device_traces"][device]
-            done = [event["addr"] for event in trace if event["action"] == "free_completed"][-2:]
-            returned.append(done == [places[first], places[second]])
-            del kept
-        os._exit(0 if all(returned) else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+def completes_in_order(card, device, first, second):
+    """Whether torch returns what `first` used before what `second` used."""
+    tensors = [(torch.empty(1, dtype=torch.uint8, device="cuda"), stream) for stream in (first, second)]
+    places = [tensor.data_ptr() for tensor, _ in tensors]
+    for tensor, stream in tensors:
+        tensor.record_stream(stream)
+    del tensor, tensors
+    card.complete_events(2)
+    torch.empty(1, dtype=torch.uint8, device="cuda")  # looks at the events
+    trace = torch.cuda.memory._snapshot()["device_traces"][device]
+    return [event["addr"] for event in trace if event["action"] == "free_completed"][-3:-1] == places
+
+
+def first_in_order(device, streams):
+    """Indices of two for which completes_in_order holds, whichever is used first."""
+    record_history(1000)
+    torch.cuda.set_device(device)
+    card = Card()
+    card.hold_events(True)
+    return next((i, j) for i in range(len(streams)) for j in range(i + 1, len(streams))
+                if completes_in_order(card, device, streams[i], streams[j]) and
+                not completes_in_order(card, device, streams[j], streams[i]))
 
 
 def streams_in_order(device):
-    """Two, whose events torch looks at in the order of their handles, as the engine does: torch's is that of a hash."""
-    drawn = [torch.cuda.Stream(device) for _ in range(32)]
-    drawn.sort(key=lambda stream: stream.cuda_stream)
-    return next([first, second] for index, first in enumerate(drawn) for second in drawn[index + 1:]
-                if completes_in_order(device, first, second))
+    """Two, whose events torch looks at in the order of their handles, as the engine does: torch's is that of a hash.
+
+    Found out in a copy of this process.
+    """
+    drawn = sorted((torch.cuda.Stream(device) for _ in range(32)), key=lambda stream: stream.cuda_stream)
+    result, answer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        torch.cuda._is_in_bad_fork = lambda: False  # this card minds no fork
+        os.write(answer, bytes(first_in_order(device, drawn)))
+        os._exit(0)
+    os.waitpid(child, 0)
+    found = os.read(result, 2)
+    os.close(result)
+    os.close(answer)
+    return [drawn[index] for index in found]
 
 
 class Pools:
@@ -305,7 +316,7 @@ class Job:
     def allocate(self):
         size = random_size(self.rng)
         self.made += 1
-        self.log.write("malloc", self.made, torch.cuda.current_device(), current_handle(), size)
+        self.log.write("malloc", self.made, torch._C._cuda_getDevice(), current_handle(), size)
         try:
             tensor = torch.empty(size, dtype=torch.uint8, device="cuda")
         except torch.cuda.OutOfMemoryError:
@@ -347,7 +358,7 @@ class Job:
         if number == self.used_inside:
             self.used_inside = None
         self.live_bytes -= tensor.numel()
-        self.log.write("free", number, current_handle(tensor.device))
+        self.log.write("free", number, current_handle(tensor.device.index))
         del tensor
         self.log.calls()
 
@@ -427,10 +438,11 @@ def without_folders(value):
             without_folders(part)
 
 
-def write(out, card, log, devices):
+def write(out, card, log, devices, frames):
     """The snapshot first: memory_stats is compared with its state."""
     snapshot = torch.cuda.memory._snapshot()
-    without_folders(snapshot)
+    if frames:
+        without_folders(snapshot)
     with open(out, "wb") as file:
         pickle.dump(snapshot, file)
     stats = [dict(torch.cuda.memory_stats(device)) for device in range(devices)]
@@ -472,7 +484,7 @@ def main():
     record_history(arguments.operations, "all" if "frames" in job.uses else None)
     job.run(arguments.operations - before)
     job.end()
-    write(arguments.out, card, log, arguments.devices)
+    write(arguments.out, card, log, arguments.devices, "frames" in job.uses)
     print(f"{torch.__version__}: {arguments.operations} operations, {job.ooms} refused", file=sys.stderr)
 
 

@@ -211,7 +211,7 @@ class Replay:
             action = event["action"]
             if action not in ("alloc", "oom", "free_requested"):
                 continue
-            if self.limit_from is not None and index >= self.limit_from:
+            if self.limit_from is not None and begin >= self.limit_from:
                 self.set_limit()
                 self.limit_from = None
             self.before_request(begin, index)
