@@ -2,7 +2,7 @@
 """Sends one random stream of requests through the allocator of a torch that runs on fake_cuda.cc, and records it.
 
     drive.py OUT.pickle --seed N [--operations N] [--capacity SIZE] [--placement NAME] [--fraction F] [--use WHAT,...]
-             [--devices N]
+             [--devices N] [--no-history]
 
 Run by oracle.py, which sets the paths and PYTORCH_CUDA_ALLOC_CONF. WHAT is any of
     streams      two side streams, record_stream, events that complete late
@@ -465,6 +465,7 @@ def main():
     parser.add_argument("--use", default="", help="see above")
     parser.add_argument("--conf", action="append", default=[], help="the first holds already; with `settings` also others")
     parser.add_argument("--devices", type=int, default=1)
+    parser.add_argument("--no-history", action="store_true", help="the snapshot gets no trace")
     arguments = parser.parse_args()
     card = Card()
     card.set_devices(arguments.devices)
@@ -481,7 +482,8 @@ def main():
     job = Job(card, log, arguments)
     before = arguments.operations // 2 if "late" in job.uses else 0
     job.run(before)
-    record_history(arguments.operations, "all" if "frames" in job.uses else None)
+    if not arguments.no_history:
+        record_history(arguments.operations, "all" if "frames" in job.uses else None)
     job.run(arguments.operations - before)
     job.end()
     write(arguments.out, card, log, arguments.devices, "frames" in job.uses)

@@ -2,8 +2,8 @@
 """Compares the engine with PyTorch's own allocator, release by release, on random streams of requests.
 
     tools/oracle/oracle.py --program build/release/bin/oomscope --folder FOLDER [--release 2.11.0 ...]
-                           [--operations N] [--random N] [--only NAME] [--seed N] [--keep] [--again] [--json FILE]
-                           [--fixtures FOLDER]
+                           [--operations N] [--random N] [--only NAME] [--seed N] [--rules-only] [--keep] [--again]
+                           [--json FILE] [--fixtures FOLDER]
 
 FOLDER keeps what is downloaded and built: for each release the unpacked wheel (torch-VERSION, fetched with pip), the
 libraries that build.py makes (lib-VERSION) and the recordings (runs/). Each case of CASES, and --random N more whose
@@ -249,10 +249,11 @@ class Release:
         return subprocess.CompletedProcess(script, answered["code"], answered["stdout"], answered["stderr"])
 
     def close(self):
-        self.server.stdin.close()
+        if "server" in self.__dict__:
+            self.server.stdin.close()
 
-    def drive(self, case, out, seed, operations):
-        arguments = [str(out), "--seed", str(seed), "--operations", str(operations), *arguments_of(case)]
+    def drive(self, case, out, seed, operations, options=()):
+        arguments = [str(out), "--seed", str(seed), "--operations", str(operations), *arguments_of(case), *options]
         return self.run("drive.py", case.conf, *arguments)
 
 
@@ -322,41 +323,41 @@ def replay(program, rules, out):
     return json.loads(done.stdout or json.dumps({"first_difference": done.stderr.strip() or "it crashed"}))
 
 
-COUNTED = ("events", "alloc_total", "alloc_exact", "driver_events_total", "driver_events_exact", "stats_total",
-           "stats_equal")
-
-
-def compare(program, release, case, rules, seed, operations, again):
+def compare(program, release, case, rules, arguments):
     """One row: what was compared, summed over the devices, and what differed."""
     name = CASES.index(case) if case in CASES else case.name.partition(":")[0].replace(" ", "")
+    seed, operations = arguments.seed, arguments.operations
     out = release.folder / "runs" / f"{release.name}-{name}-{seed}.pickle"
     out.parent.mkdir(exist_ok=True)
     row = {"release": release.name, "rules": rules, "case": case.name, "seed": seed, "operations": operations,
-           "recording": str(out), "whole_history": case.has_whole_history, "same": False}
-    driven = None if again and out.exists() else release.drive(case, out, seed_of(case, seed), operations)
+           "recording": str(out), "same": False, "read": None, "first_difference": None, "driver_calls_untold": 0}
+    options = ["--no-history"] if arguments.rules_only else []
+    kept = arguments.again and out.exists()
+    driven = None if kept else release.drive(case, out, seed_of(case, seed), operations, options)
     if driven is not None and driven.returncode != 0:
         out.unlink(missing_ok=True)
         last = (driven.stderr.strip().splitlines() or [f"exit code {driven.returncode}"])[-1]
         return dict(row, failed=f"torch stopped: {last}")
-    with open(out, "rb") as file:
-        traces = pickle.load(file)["device_traces"]
-    row.update({key: 0 for key in COUNTED}, driver_calls_untold=0, first_difference=None, read=True)
-    row["engine"] = replay(program, rules, out)
-    for device in range(case.devices):
-        result = verify(program, rules, case, out, device)
-        if "error" in result:
-            return dict(row, failed=result["error"], same=False)
-        calls = json.loads(beside(out, device, "calls").read_text())
-        if case.has_whole_history:
-            row["driver_calls_untold"] += driver_differences(traces[device], calls)
-        for key in COUNTED:
-            row[key] += result[key]
-        row["first_difference"] = row["first_difference"] or result["first_difference"]
-        row["read"] &= is_read(result)
-    engine = row["engine"]
+    row["engine"] = engine = replay(program, rules, out)
+    if not arguments.rules_only:
+        compare_recording(program, case, rules, out, row)
     row["same"] = (not engine["first_difference"] and not engine["stats_differing"] and engine["stats"] > 0 and
                    row["driver_calls_untold"] == 0)
     return row
+
+
+def compare_recording(program, case, rules, out, row):
+    """The trace with torch's calls of the driver, and what verify reads in it."""
+    with open(out, "rb") as file:
+        traces = pickle.load(file)["device_traces"]
+    row["read"] = True
+    for device in range(case.devices):
+        result = verify(program, rules, case, out, device)
+        calls = json.loads(beside(out, device, "calls").read_text())
+        if case.has_whole_history:
+            row["driver_calls_untold"] += driver_differences(traces[device], calls)
+        row["first_difference"] = row["first_difference"] or result.get("first_difference") or result.get("error")
+        row["read"] &= "error" not in result and is_read(result)
 
 
 def is_read(result):
@@ -397,9 +398,9 @@ def text_of(row):
         return f"{begin} {row['failed']}"
     engine = row["engine"]
     verdict = "same" if row["same"] else f"DIFFERS {engine['first_difference'] or engine['stats_differing']}"
-    read = "read" if row["read"] else f"not read: {row['first_difference']}"
+    read = {None: "", True: "; read", False: f"; not read: {row['first_difference'] or 'statistics'}"}[row["read"]]
     return (f"{begin} {engine.get('mallocs', 0):>6} {engine.get('ooms', 0):>5} {engine.get('driver_calls', 0):>6} "
-            f"{row['driver_calls_untold']:>3} {verdict}; {read}")
+            f"{row['driver_calls_untold']:>3} {verdict}{read}")
 
 
 def table(rows):
@@ -415,7 +416,8 @@ def table(rows):
                      f"{sum(row['operations'] for row in compared):,} | {engine['requests']} | {engine['mallocs']} | "
                      f"{engine['ooms']} | {engine['driver_calls']} | {engine['stats']} | "
                      f"{sum(not row['same'] for row in compared)} | "
-                     f"{sum(row['read'] for row in compared)} of {len(compared)} |")
+                     f"{sum(row['read'] is True for row in compared)} of "
+                     f"{sum(row['read'] is not None for row in compared)} |")
     return "\n".join(lines)
 
 
@@ -423,6 +425,14 @@ def cases_of(release, arguments):
     drawn = [random_case(release, arguments.seed, number) for number in range(arguments.random)]
     return [case for case in (*CASES, *drawn)
             if arguments.only in case.name and version_of(release) >= case.since]
+
+
+def earlier_rows(arguments):
+    """Those that stand in the file already: a long run can be stopped and taken up again."""
+    if not arguments.json or not arguments.json.exists():
+        return []
+    rows = [json.loads(line) for line in arguments.json.read_text().splitlines()]
+    return [row for row in rows if (row["seed"], row["operations"]) == (arguments.seed, arguments.operations)]
 
 
 def remove_recording(out):
@@ -439,29 +449,31 @@ def main():
     parser.add_argument("--random", type=int, default=0, help="drawn cases a release")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rules-only", action="store_true", help="record no history: the engine alone, half the time")
     parser.add_argument("--keep", action="store_true", help="keep the recordings that agree as well")
     parser.add_argument("--again", action="store_true", help="drive only those that --keep has not left")
-    parser.add_argument("--json", type=pathlib.Path, help="the rows, one a line")
+    parser.add_argument("--json", type=pathlib.Path, help="the rows, one a line; those that stand there are not run again")
     parser.add_argument("--fixtures", type=pathlib.Path, help="write short recordings here, and compare nothing")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     folder = arguments.folder.resolve()
-    rows = []
+    rows = earlier_rows(arguments)
+    known = {(row["release"], row["case"]) for row in rows}
     for name in arguments.release or RELEASES:
         release = Release(name, folder)
         rules = rules_of(name, arguments.program)
         if arguments.fixtures:
             write_fixtures(arguments.program, release, rules, arguments.fixtures)
-            continue
-        for case in cases_of(name, arguments):
-            row = compare(arguments.program, release, case, rules, arguments.seed, arguments.operations,
-                          arguments.again)
+        for case in [] if arguments.fixtures else cases_of(name, arguments):
+            if (name, case.name) in known:
+                continue
+            row = compare(arguments.program, release, case, rules, arguments)
             rows.append(row)
             print(text_of(row), flush=True)
             if arguments.json:
                 with open(arguments.json, "a") as file:
                     file.write(json.dumps(row) + "\n")
-            if row["same"] and row["read"] and not arguments.keep:
+            if row["same"] and row["read"] is not False and not arguments.keep:
                 remove_recording(pathlib.Path(row["recording"]))
         release.close()
     if rows:
