@@ -411,7 +411,7 @@ int64_t CachingAllocator::try_merge(Block& into, Block* neighbour) {
 }
 
 void CachingAllocator::insert_free(Block& block) {
-  if (settings_.garbage_collection_threshold > 0) block.gc_base = block.segment->pool->searches;
+  block.gc_base = block.segment->pool->searches;  // though collection may be off: settings change
   block.segment->blocks->free.insert(block);
 }
 

@@ -578,6 +578,26 @@ TEST(ChangedSettings, HoldForTheNextRequest) {
   EXPECT_EQ(block->size, 5 * kMiB + 512);
 }
 
+// A block that was freed while collection was off is not taken for an old one.
+TEST(ChangedSettings, AgesAreCountedFromTheFree) {
+  AllocatorSettings collecting;
+  collecting.garbage_collection_threshold = 0.5;
+  Rig rig({.settings = collecting, .limit = 100 * kMiB});
+  Block* late = rig.get(20 * kMiB);
+  rig.free(late);
+  rig.get(20 * kMiB);  // the same block
+  Block* early = rig.get(24 * kMiB);
+  const uint64_t early_address = early->address;
+  rig.free(early);
+  rig.get(28 * kMiB);
+  rig.allocator.set_settings({});
+  rig.free(late);  // younger than what was freed before it
+  rig.device.calls.clear();
+  rig.allocator.set_settings(collecting);
+  rig.get(40 * kMiB);
+  EXPECT_EQ(rig.device.calls[0], released(early_address, 24 * kMiB));
+}
+
 TEST(ChangedSettings, OrdinaryBlocksServeWhenExpandableSegmentsComeOn) {
   Rig rig;
   rig.free(rig.get(5 * kMiB));
