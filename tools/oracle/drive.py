@@ -210,7 +210,7 @@ class Pools:
         self.card, self.log, self.uses = card, log, uses
         self.has_objects = hasattr(torch.cuda, "MemPool") and "capture" not in uses
         self.side_stream = None if self.has_objects else torch.cuda.Stream()
-        self.captures, self.used = 0, set()  # a pool of graphs exists from its first use on
+        self.captures, self.begun = 0, []  # each use of a pool of graphs is a reference to it
         self.pools = []
         for _ in range(count):
             self.pools.append(self.make(rng))
@@ -231,10 +231,10 @@ class Pools:
         wanted = {"use_on_oom": ((2, 8), not self.pools), "no_split": ((2, 10), rng.random() < 0.5)}
         return {name: value for name, (since, value) in wanted.items() if RELEASE >= since}
 
-    def renew(self, rng):
-        index = rng.randrange(len(self.pools))
+    def renew(self, index, rng):
         name = id_of(self.pools[index])
-        if not self.has_objects and self.pools[index] in self.used:
+        while self.pools[index] in self.begun:
+            self.begun.remove(self.pools[index])
             self.log.write("release", *name)
             torch._C._cuda_releasePool(0, self.pools[index])
         if self.has_objects:
@@ -251,7 +251,7 @@ class Pools:
         self.scopes.append((pool, scope))
         self.log.write("begin", *id_of(pool), scope.stream, int("capture" in self.uses))
         if not self.has_objects:
-            self.used.add(pool)
+            self.begun.append(pool)
         if "capture" in self.uses:
             self.captures += 1
             self.card.set_capturing(torch.cuda.current_stream(), self.captures)
@@ -270,7 +270,7 @@ class Pools:
         if self.scopes and ("nested" not in self.uses or len(self.scopes) > 1 or rng.random() < 0.5):
             self.leave()
         elif "renewed" in self.uses and rng.random() < 0.2:
-            self.renew(rng)
+            self.renew(rng.randrange(len(self.pools)), rng)
         else:
             self.enter(rng)
 
@@ -324,6 +324,8 @@ class Job:
             self.log.write("oom")
             self.ooms += 1
             self.drop(len(self.live) // 2)
+            if self.pools.pools and not self.pools.scopes and self.rng.random() < 0.1:
+                self.give_up_pools()
             return
         self.log.calls()
         self.log.write("at", tensor.data_ptr())
@@ -337,6 +339,12 @@ class Job:
             tensor.record_stream(stream)
             self.used.add(self.made)
             self.used_inside = self.made if scoped else None
+
+    def give_up_pools(self):
+        """Else they soon hold all memory, and nothing but refusals follows."""
+        self.drop(len(self.live))
+        for index in range(len(self.pools.pools)):
+            self.pools.renew(index, self.rng)
 
     def drop(self, count):
         for _ in range(min(count, len(self.live))):
