@@ -34,7 +34,7 @@ class RequestLog:
         self.card, self.told = card, [card.call_count(device) for device in range(devices)]
 
     def write(self, *words):
-        print(*words, file=self.file)
+        self.file.write(" ".join(map(str, words)) + "\n")
 
     def calls(self):
         """Those since the last time."""
