@@ -214,20 +214,21 @@ class Replay {
 
  private:
   // Several pools that were given up are released in the order of torch's hash table, which only its size and history
-  // explain; the engine goes by id. Inside each pool, and for the default pool, the order is compared.
+  // explain; the engine goes by id. Inside each pool, and of everything else, the order is compared.
   static void sort_by_pool(std::deque<Call>& calls, const CachingAllocator& allocator) {
-    const auto is_release = [](const Call& call) { return call.kind == "release" || call.kind == "unmap"; };
-    const auto pool_of = [&](const Call& call) {
+    const auto given_up = [&](const Call& call) -> const PrivatePool* {
+      if (call.kind != "release" && call.kind != "unmap") return nullptr;
       for (const Segment* segment : allocator.segments()) {
         if (call.address - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
-        return segment->pool->owner == nullptr ? PoolId{} : segment->pool->owner->id;
+        const PrivatePool* owner = segment->pool->owner;
+        return owner != nullptr && owner->freeable() ? owner : nullptr;
       }
-      return PoolId{};
+      return nullptr;
     };
     for (auto begin = calls.begin(); begin != calls.end();) {
-      begin = std::find_if(begin, calls.end(), is_release);
-      const auto end = std::find_if_not(begin, calls.end(), is_release);
-      std::stable_sort(begin, end, [&](const Call& a, const Call& b) { return pool_of(a) < pool_of(b); });
+      begin = std::find_if(begin, calls.end(), given_up);
+      const auto end = std::find_if_not(begin, calls.end(), given_up);
+      std::stable_sort(begin, end, [&](const Call& a, const Call& b) { return given_up(a)->id < given_up(b)->id; });
       begin = end;
     }
   }

@@ -78,7 +78,7 @@ class CachingAllocator {
   // As free() for a block whose users are unknown: stays pending until complete() or a full release.
   void free_held(Block* block);
   void complete(Block* block);
-  // A use inside a capture, or an open scope up to torch 2.12, is over with it: see queue_deferred.
+  // A use inside a capture, or inside any open scope up to torch 2.12, is over with it: see queue_deferred.
   void record_stream(Block* block, StreamId stream, std::optional<StreamId> current = std::nullopt);
   // `current` is the stream of the thread that calls: from torch 2.13 on only its capture holds the default pool back;
   // without it, any capture does. Releases nothing, with refusal() impossible, where the rule set has an assertion.

@@ -353,6 +353,19 @@ TEST(Suspended, UseInsideWaitsToTorch21) {
   EXPECT_EQ(rig.device.events.size(), 1u);
 }
 
+TEST(Suspended, UseBesideTheCaptureOfAnotherStreamWaitsSinceTorch213) {
+  for (const auto& [current, events] : {std::pair(uint64_t{3}, 0u), std::pair(uint64_t{4}, 1u)}) {
+    Rig rig({.rules = rules_named("2.13")});
+    Block* block = rig.get(20 * kMiB);
+    rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+    rig.allocator.record_stream(block, StreamId{1}, StreamId{current});
+    rig.allocator.free(block, StreamId{3});
+    rig.allocator.end_allocate_to_pool(kGraph);
+    rig.get(512);
+    EXPECT_EQ(rig.device.events.size(), events) << current;
+  }
+}
+
 TEST(Suspended, UseBeforeWaitsThoughAnotherWasInside) {
   Rig rig;
   Block* block = rig.get(20 * kMiB);
@@ -380,7 +393,7 @@ TEST(Suspended, StreamOfTheCallerDecidesSinceTorch213) {
   for (const auto& [current, events] : {std::pair(uint64_t{3}, 0u), std::pair(uint64_t{0}, 1u)}) {
     Rig rig({.rules = rules_named("2.13")});
     Block* block = rig.get(20 * kMiB, 1);
-    rig.allocator.record_stream(block, StreamId{2}, StreamId{1});
+    rig.allocator.record_stream(block, StreamId{2});
     rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
     rig.allocator.free(block, StreamId{current});
     EXPECT_EQ(rig.device.events.size(), events) << current;

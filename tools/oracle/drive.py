@@ -27,6 +27,7 @@ import json
 import os
 import pickle
 import random
+import subprocess
 import sys
 import warnings
 
@@ -203,6 +204,25 @@ def streams_in_order(device):
     return [drawn[index] for index in found]
 
 
+class CaptureMarks:
+    """What CUDAGraph tells the allocator when a capture begins and ends, from 2.13 on; Python has no call of it."""
+    ALLOCATOR = "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
+    METHOD = "_ZN3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocator{}Ea"
+
+    def __init__(self):
+        path = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10_cuda.so")
+        listed = subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout.splitlines()
+        places = {words[-1]: int(words[0], 16) for words in map(str.split, listed) if len(words) == 3}
+        self.allocator = ctypes.c_void_p.in_dll(ctypes.CDLL(path), self.ALLOCATOR)
+        loaded_at = ctypes.addressof(self.allocator) - places[self.ALLOCATOR]
+        method = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int8)
+        self.methods = {begins: method(loaded_at + places[self.METHOD.format(name)])
+                        for begins, name in ((True, "16markCaptureBegin"), (False, "14markCaptureEnd"))}
+
+    def mark(self, begins):
+        self.methods[begins](self.allocator, 0)
+
+
 class Pools:
     """Private pools: those of MemPool where torch has it, else (and under capture) those that graphs use."""
 
@@ -210,6 +230,7 @@ class Pools:
         self.card, self.log, self.uses = card, log, uses
         self.has_objects = hasattr(torch.cuda, "MemPool") and "capture" not in uses
         self.side_stream = None if self.has_objects else torch.cuda.Stream()
+        self.marks = CaptureMarks() if "capture" in uses and RELEASE >= (2, 13) else None
         self.captures, self.begun = 0, []  # each use of a pool of graphs is a reference to it
         self.pools = []
         for _ in range(count):
@@ -254,17 +275,23 @@ class Pools:
             self.begun.append(pool)
         if "capture" in self.uses:
             self.captures += 1
-            self.card.set_capturing(torch.cuda.current_stream(), self.captures)
+            self.set_capturing(self.captures)
 
     def leave(self):
         if "capture" in self.uses:
-            self.card.set_capturing(torch.cuda.current_stream(), 0)
+            self.set_capturing(0)
         pool, scope = self.scopes.pop()
         self.log.write("end", *id_of(pool))
         if self.has_objects:  # use_mem_pool gives its reference back
             self.log.write("release", *id_of(pool))
         scope.leave()
         self.log.calls()
+
+    def set_capturing(self, capture):
+        """`capture`: its number, 0 at its end."""
+        if self.marks:
+            self.marks.mark(capture != 0)
+        self.card.set_capturing(torch.cuda.current_stream(), capture)
 
     def step(self, rng):
         if self.scopes and ("nested" not in self.uses or len(self.scopes) > 1 or rng.random() < 0.5):
