@@ -497,7 +497,7 @@ def main():
     parser.add_argument("--placement", choices=PLACEMENTS, default="lowest")
     parser.add_argument("--fraction", type=float)
     parser.add_argument("--use", default="", help="see above")
-    parser.add_argument("--conf", action="append", default=[], help="the first holds already; with `settings` also others")
+    parser.add_argument("--conf", action="append", default=[], help="the first holds already; others for `settings`")
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--no-history", action="store_true", help="the snapshot gets no trace")
     arguments = parser.parse_args()

@@ -141,7 +141,7 @@ def first_under(events, limit):
 class Replay:
     def __init__(self, card, events, pool_of, set_limit, limit_from):
         self.card, self.events, self.pool_of = card, events, pool_of
-        self.set_limit, self.limit_from = set_limit, limit_from  # a function, and the event in front of which it is called
+        self.set_limit, self.limit_from = set_limit, limit_from  # called in front of the first request from there on
         self.live, self.pending = {}, 0
         self.streams, self.pools = {0: torch.cuda.default_stream()}, {}
         self.other = torch.cuda.Stream()

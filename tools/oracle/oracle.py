@@ -405,8 +405,8 @@ def text_of(row):
 
 def table(rows):
     """The rows of all cases of a release in one, as docs/fidelity.md has them."""
-    lines = ["| release | rules | cases | operations | requests | allocations | OOMs | driver calls | statistics | differ "
-             "| read from the trace |", "|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| release | rules | cases | operations | requests | allocations | OOMs | driver calls | statistics "
+             "| differ | read from the trace |", "|---|---|---|---|---|---|---|---|---|---|---|"]
     for release in dict.fromkeys(row["release"] for row in rows):
         own = [row for row in rows if row["release"] == release]
         compared = [row for row in own if "failed" not in row]
