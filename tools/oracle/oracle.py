@@ -452,7 +452,7 @@ def main():
     parser.add_argument("--rules-only", action="store_true", help="record no history: the engine alone, half the time")
     parser.add_argument("--keep", action="store_true", help="keep the recordings that agree as well")
     parser.add_argument("--again", action="store_true", help="drive only those that --keep has not left")
-    parser.add_argument("--json", type=pathlib.Path, help="the rows, one a line; those that stand there are not run again")
+    parser.add_argument("--json", type=pathlib.Path, help="the rows, one a line; what stands there is not run again")
     parser.add_argument("--fixtures", type=pathlib.Path, help="write short recordings here, and compare nothing")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,8 @@
 
 Nothing is read back from a trace: which pool a request was for, which stream was current, when a scope was opened, a
 pool died, empty_cache was called or an event completed is what the program itself did. tools/replay_requests.cc
-gives the same requests to the engine and compares everything. One line a request, and below it what the allocator asked of
-the driver meanwhile, and the answer:
+gives the same requests to the engine and compares everything. One line a request, and below it what the allocator
+asked of the driver meanwhile, and the answer:
 
     torch VERSION                             once, at the top
     settings [CONF]                           as PYTORCH_CUDA_ALLOC_CONF takes them, also in the middle
