@@ -147,6 +147,9 @@ endif()
 # The reader against pickle.load, on recordings of every vintage of the format.
 add_executable(dump_snapshot tools/dump_snapshot.cc)
 target_link_libraries(dump_snapshot PRIVATE oomscope_evidence)
+# The engine against the requests of tools/oracle.
+add_executable(replay_requests tools/replay_requests.cc)
+target_link_libraries(replay_requests PRIVATE oomscope_replay)
 file(GLOB vintages CONFIGURE_DEPENDS tests/data/oracle/*.pickle.zst)
 oomscope_script_test(fidelity.reader fidelity tests/support/check_reader.py $<TARGET_FILE:dump_snapshot> ${vintages})
 if(EXISTS ${PROJECT_SOURCE_DIR}/tests/fidelity/CMakeLists.txt)

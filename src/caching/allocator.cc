@@ -5,13 +5,17 @@
 namespace oomscope {
 
 CachingAllocator::CachingAllocator(const RuleSet& rules, const AllocatorSettings& settings, Device& device)
-    : rules_(rules),
-      settings_(settings),
-      has_divisions_(std::any_of(settings.roundup_power2_divisions.begin(), settings.roundup_power2_divisions.end(),
-                                 [](int64_t divisions) { return divisions > 0; })),
-      device_(device) {}
+    : rules_(rules), device_(device) {
+  set_settings(settings);
+}
 
 CachingAllocator::~CachingAllocator() = default;
+
+void CachingAllocator::set_settings(const AllocatorSettings& settings) {
+  settings_ = settings;
+  has_divisions_ = std::any_of(settings.roundup_power2_divisions.begin(), settings.roundup_power2_divisions.end(),
+                               [](int64_t divisions) { return divisions > 0; });
+}
 
 // --- requests --------------------------------------------------------------------------------------------------------
 
@@ -318,10 +322,10 @@ void CachingAllocator::finish_free(Block* block) {
   if (block->size >= settings_.max_split_size_bytes) stats_.oversize_allocations.decrease(1);
 }
 
-[[gnu::flatten]] void CachingAllocator::free(Block* block) {
+[[gnu::flatten]] void CachingAllocator::free(Block* block, std::optional<StreamId> current) {
   finish_free(block);
   if (block->has_uses) {
-    defer_or_queue(block);
+    defer_or_queue(block, current.value_or(block->segment->stream));
   } else {
     give_back(block);
   }
@@ -406,7 +410,7 @@ int64_t CachingAllocator::try_merge(Block& into, Block* neighbour) {
 }
 
 void CachingAllocator::insert_free(Block& block) {
-  if (settings_.garbage_collection_threshold > 0) block.gc_base = block.segment->pool->searches;
+  block.gc_base = block.segment->pool->searches;  // though collection may be off: settings change
   block.segment->blocks->free.insert(block);
 }
 
@@ -464,7 +468,10 @@ Block* CachingAllocator::block_of_arena() {
   return &arena_.back()[arena_used_++];
 }
 
-void CachingAllocator::delete_block(Block* block) { spare_blocks_.push_back(block); }
+void CachingAllocator::delete_block(Block* block) {
+  if (!capture_uses_.empty()) capture_uses_.erase(block);
+  spare_blocks_.push_back(block);
+}
 
 Segment* CachingAllocator::new_segment(uint64_t address, int64_t size, StreamId stream, BlockPool* pool,
                                        bool expandable) {

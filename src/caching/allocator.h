@@ -72,12 +72,14 @@ class CachingAllocator {
   // The same at an address that the caller knows to be free: a checkpoint of a graph pool that is restored, or a
   // malloc with a forced address (2.13 on). No driver call; nullptr if the address is not inside one free block.
   Block* malloc_at(uint64_t address, int64_t requested, StreamId stream, PoolId pool);
-  // The user is done. Returned at once, unless other streams used it: then when their events are.
-  void free(Block* block);
+  // The user is done. Returned at once, unless other streams used it: then when their events are. `current` is the
+  // stream of the thread that calls: from torch 2.13 on its capture defers the events. Without it, the block's own.
+  void free(Block* block, std::optional<StreamId> current = std::nullopt);
   // As free() for a block whose users are unknown: stays pending until complete() or a full release.
   void free_held(Block* block);
   void complete(Block* block);
-  void record_stream(Block* block, StreamId stream);
+  // A use inside a capture, or inside any open scope up to torch 2.12, is over with it: see queue_deferred.
+  void record_stream(Block* block, StreamId stream, std::optional<StreamId> current = std::nullopt);
   // `current` is the stream of the thread that calls: from torch 2.13 on only its capture holds the default pool back;
   // without it, any capture does. Releases nothing, with refusal() impossible, where the rule set has an assertion.
   void empty_cache(std::optional<StreamId> current = std::nullopt);
@@ -97,6 +99,8 @@ class CachingAllocator {
   // set_per_process_memory_fraction: `limit_bytes` is fraction * total. A limit of the whole card is no limit from
   // torch 2.10 on; before it still switches garbage collection on.
   void set_memory_limit(std::optional<int64_t> limit_bytes) { limit_bytes_ = limit_bytes; }
+  // From now on; what is there stays as it is.
+  void set_settings(const AllocatorSettings& settings);
 
   // --- looking -----------------------------------------------------------------------------------------------------
 
@@ -189,7 +193,9 @@ class CachingAllocator {
     if (!deferred_.empty() || !events_.empty()) process_events();
   }
   OOM_APART void process_events();
-  OOM_APART void defer_or_queue(Block* block);
+  OOM_APART void defer_or_queue(Block* block, StreamId current);
+  void queue_events(Block* block);
+  void queue_deferred(Block* block);
   [[nodiscard]] const Scope* scope_for(StreamId stream) const;
   [[nodiscard]] bool suspended_for(std::optional<StreamId> current) const;
 
@@ -249,7 +255,8 @@ class CachingAllocator {
   };
   std::map<StreamId, std::deque<PendingEvent>> events_;  // a queue a using stream: a slow one does not hold the others
   std::vector<Block*> deferred_;                         // freed with stream uses while a capture was underway
-  std::map<uint64_t, Block*> held_;                      // in the order of completion (Block::gc_base meanwhile)
+  std::map<const Block*, std::vector<StreamId>> capture_uses_;  // uses that were recorded while suspended
+  std::map<uint64_t, Block*> held_;                             // in the order of completion (Block::gc_base meanwhile)
   uint64_t next_held_number_ = 0;
 };
 

@@ -565,5 +565,48 @@ TEST(Preemption, IsOffUnlessAskedFor) {
   EXPECT_EQ(rig.stats().num_oom_rejections, 0);
 }
 
+// --- settings that change ------------------------------------------------------------------------------------------
+
+TEST(ChangedSettings, HoldForTheNextRequest) {
+  Rig rig;
+  Block* block = rig.get(5 * kMiB + 1);
+  EXPECT_EQ(block->size, 5 * kMiB + 512);
+  AllocatorSettings settings;
+  settings.roundup_power2_divisions.fill(4);
+  rig.allocator.set_settings(settings);
+  EXPECT_EQ(rig.get(5 * kMiB + 1)->size, 6 * kMiB);
+  EXPECT_EQ(block->size, 5 * kMiB + 512);
+}
+
+// A block that was freed while collection was off is not taken for an old one.
+TEST(ChangedSettings, AgesAreCountedFromTheFree) {
+  AllocatorSettings collecting;
+  collecting.garbage_collection_threshold = 0.5;
+  Rig rig({.settings = collecting, .limit = 100 * kMiB});
+  Block* late = rig.get(20 * kMiB);
+  rig.free(late);
+  rig.get(20 * kMiB);  // the same block
+  Block* early = rig.get(24 * kMiB);
+  const uint64_t early_address = early->address;
+  rig.free(early);
+  rig.get(28 * kMiB);
+  rig.allocator.set_settings({});
+  rig.free(late);  // younger than what was freed before it
+  rig.device.calls.clear();
+  rig.allocator.set_settings(collecting);
+  rig.get(40 * kMiB);
+  EXPECT_EQ(rig.device.calls[0], released(early_address, 24 * kMiB));
+}
+
+TEST(ChangedSettings, OrdinaryBlocksServeWhenExpandableSegmentsComeOn) {
+  Rig rig;
+  rig.free(rig.get(5 * kMiB));
+  AllocatorSettings settings;
+  settings.expandable_segments = true;
+  rig.allocator.set_settings(settings);
+  EXPECT_EQ(rig.get(5 * kMiB)->address, FakeDevice::kFirst);
+  EXPECT_GE(rig.get(20 * kMiB)->address, FakeDevice::kFirstRange);
+}
+
 }  // namespace
 }  // namespace oomscope

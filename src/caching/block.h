@@ -58,7 +58,7 @@ struct alignas(64) Block {
   bool has_uses = false;  // by other streams, since it was handed out
 
   int64_t requested_size = 0;  // of the current or, stale, of the last owner of this object; 0 if never handed out
-  uint64_t gc_base = 0;        // the pool's search count when it became free (if collecting); while held, its number
+  uint64_t gc_base = 0;        // the pool's search count when it became free; while held, its number
   std::vector<StreamId> stream_uses;  // which streams, if has_uses
   SetHook hook;                       // of the free set or the unmapped set: a block is never in both
 

@@ -134,7 +134,7 @@ void CachingAllocator::synchronize_and_free_events(std::optional<PoolId> only) {
   deferred.swap(deferred_);
   for (Block* block : deferred) {
     if (concerned(*block)) {
-      defer_or_queue(block);
+      queue_deferred(block);
     } else {
       deferred_.push_back(block);
     }

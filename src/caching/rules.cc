@@ -86,6 +86,7 @@ constexpr RuleSet torch_21() {
   rules.first_release = "1.13";
   rules.last_release = "2.1";
   rules.one_division_rounds = false;
+  rules.uses_end_with_capture = false;
   return rules;
 }
 

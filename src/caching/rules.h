@@ -44,6 +44,7 @@ struct RuleSet {
   bool newest_scope_first = true;          // which open pool scope an allocation goes to
   bool only_capture_suspends = false;      // true (2.13 on): only the capture of a call's own stream suspends events
   bool suspended_release_asserts = false;  // true (to 2.4): empty_cache while suspended is an error; else it is partial
+  bool uses_end_with_capture = true;       // false (to 2.1): record_stream inside a capture needs an event behind it
   bool expandable_per_request = true;      // false: the process-wide setting decides how a block is split
   PrivateExpandable private_expandable = PrivateExpandable::yes;
   UseOnOom use_on_oom = UseOnOom::early;

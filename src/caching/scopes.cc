@@ -50,7 +50,7 @@ const CachingAllocator::Scope* CachingAllocator::scope_for(StreamId stream) cons
   return found == scopes_.end() ? nullptr : &*found;
 }
 
-// PyTorch asks the calling thread's current stream; a malloc is for it, and a free is taken to be of the block's.
+// PyTorch asks the calling thread's current stream; a malloc is for it.
 bool CachingAllocator::suspended_for(std::optional<StreamId> current) const {
   if (!rules_.only_capture_suspends) return !scopes_.empty();
   return std::any_of(scopes_.begin(), scopes_.end(), [current](const Scope& scope) {
@@ -62,19 +62,40 @@ bool CachingAllocator::suspended_for(std::optional<StreamId> current) const {
 // --------------------------------------------------------------------------------------------------------------
 
 // Takes effect when the block is freed: the events are recorded then, not at the use.
-void CachingAllocator::record_stream(Block* block, StreamId stream) {
+void CachingAllocator::record_stream(Block* block, StreamId stream, std::optional<StreamId> current) {
   if (stream == block->segment->stream) return;
   block->has_uses = true;
   std::vector<StreamId>& uses = block->stream_uses;
   if (std::find(uses.begin(), uses.end(), stream) == uses.end()) uses.push_back(stream);
+  if (rules_.uses_end_with_capture && suspended_for(current.value_or(block->segment->stream))) {
+    capture_uses_[block].push_back(stream);
+  }
 }
 
 // One event a using stream; while a capture is underway nothing may be recorded and the block waits for its end.
-void CachingAllocator::defer_or_queue(Block* block) {
-  if (suspended_for(block->segment->stream)) {
+void CachingAllocator::defer_or_queue(Block* block, StreamId current) {
+  if (suspended_for(current)) {
     deferred_.push_back(block);
-    return;
+  } else {
+    queue_events(block);
   }
+}
+
+// Of a deferred block. Uses inside a capture are over with it: they need no events, and without any other use the block
+// returns at once (remove_cudagraph_stream_uses). A block that was freed outside keeps its entry for the next owner.
+void CachingAllocator::queue_deferred(Block* block) {
+  const auto in_capture = capture_uses_.find(block);
+  if (in_capture != capture_uses_.end()) {
+    const std::vector<StreamId>& over = in_capture->second;
+    std::erase_if(block->stream_uses,
+                  [&](StreamId stream) { return std::find(over.begin(), over.end(), stream) != over.end(); });
+    capture_uses_.erase(in_capture);
+  }
+  queue_events(block);
+  if (block->event_count == 0) give_back(block);
+}
+
+void CachingAllocator::queue_events(Block* block) {
   std::vector<StreamId> uses;
   uses.swap(block->stream_uses);
   block->has_uses = false;
@@ -89,7 +110,7 @@ void CachingAllocator::process_events() {
   if (!deferred_.empty()) {
     std::vector<Block*> deferred;
     deferred.swap(deferred_);
-    for (Block* block : deferred) defer_or_queue(block);
+    for (Block* block : deferred) queue_deferred(block);
   }
   for (auto entry = events_.begin(); entry != events_.end();) {
     std::deque<PendingEvent>& queue = entry->second;

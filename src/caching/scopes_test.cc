@@ -318,8 +318,10 @@ TEST(Suspended, EmptyCacheIsAnAssertionUpToTorch24) {
 
 TEST(Suspended, FreeIsDeferredUntilTheEnd) {
   Rig rig;
+  Block* block = rig.get(20 * kMiB);
+  rig.allocator.record_stream(block, StreamId{1});
   rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
-  used_and_freed(rig, {1});
+  rig.free(block);
   EXPECT_TRUE(rig.device.events.empty());
   EXPECT_EQ(rig.stats().active.large().current, 1);
   rig.allocator.end_allocate_to_pool(kGraph);
@@ -329,6 +331,73 @@ TEST(Suspended, FreeIsDeferredUntilTheEnd) {
   rig.device.finish_event(0);
   rig.get(512);
   EXPECT_EQ(rig.stats().active.large().current, 0);
+}
+
+TEST(Suspended, UseInsideIsOverWithTheEnd) {
+  Rig rig;
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  used_and_freed(rig, {1});
+  rig.allocator.end_allocate_to_pool(kGraph);
+  EXPECT_EQ(rig.stats().active.large().current, 1);
+  rig.get(512);
+  EXPECT_TRUE(rig.device.events.empty());
+  EXPECT_EQ(rig.stats().active.large().current, 0);
+}
+
+TEST(Suspended, UseInsideWaitsToTorch21) {
+  Rig rig({.rules = rules_named("2.1")});
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  used_and_freed(rig, {1});
+  rig.allocator.end_allocate_to_pool(kGraph);
+  rig.get(512);
+  EXPECT_EQ(rig.device.events.size(), 1u);
+}
+
+TEST(Suspended, UseBesideTheCaptureOfAnotherStreamWaitsSinceTorch213) {
+  for (const auto& [current, events] : {std::pair(uint64_t{3}, 0u), std::pair(uint64_t{4}, 1u)}) {
+    Rig rig({.rules = rules_named("2.13")});
+    Block* block = rig.get(20 * kMiB);
+    rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+    rig.allocator.record_stream(block, StreamId{1}, StreamId{current});
+    rig.allocator.free(block, StreamId{3});
+    rig.allocator.end_allocate_to_pool(kGraph);
+    rig.get(512);
+    EXPECT_EQ(rig.device.events.size(), events) << current;
+  }
+}
+
+TEST(Suspended, UseBeforeWaitsThoughAnotherWasInside) {
+  Rig rig;
+  Block* block = rig.get(20 * kMiB);
+  rig.allocator.record_stream(block, StreamId{1});
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  rig.allocator.record_stream(block, StreamId{2});
+  rig.free(block);
+  rig.allocator.end_allocate_to_pool(kGraph);
+  rig.get(512);
+  ASSERT_EQ(rig.device.events.size(), 1u);
+  EXPECT_EQ(rig.device.events[0].second, StreamId{1});
+}
+
+TEST(Suspended, UseInsideOfABlockFreedOutsideWaits) {
+  Rig rig;
+  Block* block = rig.get(20 * kMiB);
+  rig.allocator.begin_allocate_to_pool(kGraph, std::nullopt, true);
+  rig.allocator.record_stream(block, StreamId{1});
+  rig.allocator.end_allocate_to_pool(kGraph);
+  rig.free(block);
+  EXPECT_EQ(rig.device.events.size(), 1u);
+}
+
+TEST(Suspended, StreamOfTheCallerDecidesSinceTorch213) {
+  for (const auto& [current, events] : {std::pair(uint64_t{3}, 0u), std::pair(uint64_t{0}, 1u)}) {
+    Rig rig({.rules = rules_named("2.13")});
+    Block* block = rig.get(20 * kMiB, 1);
+    rig.allocator.record_stream(block, StreamId{2});
+    rig.allocator.begin_allocate_to_pool(kGraph, StreamId{3}, true);
+    rig.allocator.free(block, StreamId{current});
+    EXPECT_EQ(rig.device.events.size(), events) << current;
+  }
 }
 
 TEST(Suspended, FreeUnderAUserScopeIsNotDeferredSinceTorch213) {

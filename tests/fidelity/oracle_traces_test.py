@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Short recordings of eleven PyTorch releases, each replayed by the rules of its release without a difference.
+"""Short runs of eleven PyTorch releases, each replayed by the rules of its release without a difference.
 
     oracle_traces_test.py --program build/release/bin/oomscope
 
-The recordings are in tests/data/oracle, made by `tools/oracle/oracle.py --fixtures`: random requests through each
-release's own allocator, on a card that is only numbers. Beside each stands what it was made with.
+They are in tests/data/oracle, made by `tools/oracle/oracle.py --fixtures`: random requests through each release's own
+allocator, on a card that is only numbers. The requests themselves go through the engine (replay_requests, beside the
+program); `oomscope verify` reads the recordings, where a recording tells enough. Beside each stands what it was made
+with.
 """
 import argparse
+import gzip
 import json
 import pathlib
 import subprocess
@@ -32,9 +35,20 @@ def verify(program, described, made, device):
     return result if "first_difference" in result else {"first_difference": done.stdout + done.stderr}
 
 
-def problem_of(program, described):
-    """What differs; "" if nothing does."""
-    made = json.loads(described.read_text())
+def engine_problem(program, described, made):
+    """What differs when the engine gets the requests themselves; "" if nothing does."""
+    recording = described.with_suffix(".pickle.zst")
+    requests = gzip.decompress(described.with_suffix(".requests.gz").read_bytes())
+    done = subprocess.run([pathlib.Path(program).parent / "replay_requests", made["rules"], recording],
+                          input=requests, capture_output=True)
+    result = json.loads(done.stdout or "{}")
+    if not result.get("mallocs") or not result["stats"]:
+        return "nothing was compared: " + done.stderr.decode()
+    return "" if done.returncode == 0 else f"the engine differs: {done.stdout.decode()}"
+
+
+def reading_problem(program, described, made):
+    """What differs when nothing but the recording is known; "" if nothing does."""
     for device in range(len(made["stats"])):
         result = verify(program, described, made, device)
         if result["first_difference"]:
@@ -47,6 +61,12 @@ def problem_of(program, described):
         if differing:
             return f"statistics differ: {', '.join(sorted(differing))}"
     return ""
+
+
+def problem_of(program, described):
+    made = json.loads(described.read_text())
+    return engine_problem(program, described, made) or (
+        reading_problem(program, described, made) if made["can_be_read"] else "")
 
 
 def main():

@@ -126,9 +126,22 @@ def occupied(events, total, small):
     return max(held, default=0)
 
 
+def first_under(events, limit):
+    """The index of the event from which on the limit can hold: a program may set one that is below what it had."""
+    reserved, first = 0, 0
+    for index, event in enumerate(events):
+        if event["action"] in ("segment_alloc", "segment_map"):
+            reserved += event["size"]
+            first = index + 1 if reserved > limit else first
+        elif event["action"] in RELEASES:
+            reserved -= event["size"]
+    return first
+
+
 class Replay:
-    def __init__(self, card, events, pool_of):
+    def __init__(self, card, events, pool_of, set_limit, limit_from):
         self.card, self.events, self.pool_of = card, events, pool_of
+        self.set_limit, self.limit_from = set_limit, limit_from  # called in front of the first request from there on
         self.live, self.pending = {}, 0
         self.streams, self.pools = {0: torch.cuda.default_stream()}, {}
         self.other = torch.cuda.Stream()
@@ -198,6 +211,9 @@ class Replay:
             action = event["action"]
             if action not in ("alloc", "oom", "free_requested"):
                 continue
+            if self.limit_from is not None and begin >= self.limit_from:
+                self.set_limit()
+                self.limit_from = None
             self.before_request(begin, index)
             if action == "free_requested":
                 self.free(index)
@@ -244,14 +260,14 @@ def main():
         card.set_placement("fed")
         card.feed(placements(events, small))
         torch.cuda.init()
-        if arguments.limit:
-            torch.cuda.set_per_process_memory_fraction(arguments.limit / arguments.total)
-        else:
+        if not arguments.limit:
             card.set_occupied(occupied(events, arguments.total, small))
         if small is not None:
             torch.empty(1, device="cuda")
         record_history(len(events) + 1000)
-        replay = Replay(card, events, pool_finder(segments, events))
+        replay = Replay(card, events, pool_finder(segments, events),
+                        lambda: torch.cuda.set_per_process_memory_fraction(arguments.limit / arguments.total),
+                        first_under(events, arguments.limit) if arguments.limit else None)
         replay.run()
         made = torch.cuda.memory._snapshot()["device_traces"][0]
         for name, recorded, own in zip(("allocations", "driver"), sequences(events), sequences(made)):

@@ -244,6 +244,16 @@ class Events {
       order_.pop_front();
     }
   }
+  void complete_of_stream(uint64_t stream, size_t count) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    for (Event* event : order_) {
+      if (event->stream != stream || count == 0) continue;
+      event->pending = false;
+      --count;
+    }
+    order_.erase(std::remove_if(order_.begin(), order_.end(), [](const Event* event) { return !event->pending; }),
+                 order_.end());
+  }
   void hold(bool held) { held_ = held; }
 
  private:
@@ -592,6 +602,7 @@ void oracle_keep_segments(int keeps) { cards[0].keep_segments(keeps != 0); }
 // From now on recorded events stay pending until they are completed or waited for.
 void oracle_hold_events(int held) { events.hold(held != 0); }
 void oracle_complete_events(size_t count) { events.complete(count); }
+void oracle_complete_events_of(uint64_t stream, size_t count) { events.complete_of_stream(stream, count); }
 void oracle_set_capturing(uint64_t stream, uint64_t id) {
   const std::lock_guard<std::mutex> guard(capture_lock);
   if (id == 0) {

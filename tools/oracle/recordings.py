@@ -11,6 +11,7 @@ event is not where the real card had it.
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -21,14 +22,26 @@ import oracle  # noqa: E402
 RELEASE = "2.11.0"
 
 
+def told_limit(result):
+    """The limit that the program's error names, and how far it may be rounded; None without one."""
+    told = re.search(r"([0-9.]+) (MiB|GiB) allowed", result.get("error") or "")
+    if not told:
+        return None
+    unit = {"MiB": 1 << 20, "GiB": 1 << 30}[told[2]]
+    return float(told[1]) * unit, unit / 100
+
+
 def limit_of(result, program, recording):
-    """Bytes; 0 without one."""
+    """Bytes; 0 without one. The error's, where it is none that verify infers: the program set it on the way."""
     if result.get("cap_mib"):
         return int(result["cap_mib"] * (1 << 20))
     command = [program, "verify", str(recording), "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
-    limit = json.loads(done.stdout)["limit_bytes"] if done.stdout else None
-    return limit["low"] if limit else 0
+    inferred = json.loads(done.stdout)["limit_bytes"] if done.stdout else None
+    told = told_limit(result)
+    if told and not (inferred and inferred["low"] <= told[0] + told[1] and told[0] - told[1] <= inferred["high"]):
+        return int(told[0])
+    return inferred["low"] if inferred else 0
 
 
 def drive(release, program, recording, result):

@@ -12,15 +12,7 @@ import pathlib
 import sys
 import tempfile
 
-import torch
-
-
-def set_settings(conf):
-    """What PYTORCH_CUDA_ALLOC_CONF would have set, before anything was allocated."""
-    if hasattr(torch._C, "_accelerator_setAllocatorSettings"):
-        torch._C._accelerator_setAllocatorSettings(conf)
-    else:
-        torch.cuda.memory._set_allocator_settings(conf)
+import torch  # noqa: F401, loaded once for all copies
 
 
 def run(request, out, errors):
@@ -31,7 +23,7 @@ def run(request, out, errors):
     code = 1
     try:
         if request["conf"]:
-            set_settings(request["conf"])
+            importlib.import_module("drive").set_settings(request["conf"])  # as the environment would have
         importlib.import_module(pathlib.Path(request["script"]).stem).main()
         code = 0
     except SystemExit as ending:

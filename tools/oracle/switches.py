@@ -210,6 +210,29 @@ def ask_collection(card):
     return "whenever a fraction was set" if collected else "below a fraction of 1"
 
 
+def ask_collection_expandable(card):
+    """With a range that is one free block: reserved while the card was small, mapped to its end when it was large."""
+    import torch
+    card.set_capacity(100 * MIB)
+    idle = tensor(2 * MIB)
+    card.set_capacity(80 * GIB)
+    torch.cuda.set_per_process_memory_fraction(400 / (80 << 10))
+    del idle
+    reserved = next(size for kind, _, size in card.calls() if kind == "reserve")
+    idle = tensor(reserved)
+    del idle
+    made = outcome(lambda: tensor(reserved + MIB), {"INTERNAL ASSERT": ASSERTS})
+    unmapped = any(event["action"] in ("segment_unmap", "segment_free") for event in trace())
+    return made if isinstance(made, str) else "releases them" if unmapped else "skips expandable blocks"
+
+
+def ask_limit(card):
+    """A limit of 40 MiB less a fraction of a byte."""
+    import torch
+    torch.cuda.set_per_process_memory_fraction((40 * MIB - 0.3) / (80 * GIB))
+    return outcome(lambda: tensor(40 * MIB) is not None and "round", {"out of memory": "floor"})
+
+
 def ask_rejection(card):
     import torch
     torch.cuda.set_per_process_memory_fraction(1.0)  # else the setting's fraction is the limit too, and tested first
@@ -302,6 +325,9 @@ SWITCHES = (
     Switch("collection is on", ask_collection,
            [(OLD, "whenever a fraction was set"), ((2, 10), "below a fraction of 1")],
            "garbage_collection_threshold:0.002"),
+    Switch("collection", ask_collection_expandable, [(OLD, ASSERTS), ((2, 5), "skips expandable blocks")],
+           "expandable_segments:True,garbage_collection_threshold:0.2"),
+    Switch("limit, of the fraction", ask_limit, [(OLD, "floor"), ((2, 13), "round")]),
     Switch("throw_on_cudamalloc_oom", ask_rejection, [(OLD, NO_OPTION), ((2, 12), "option")],
            "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.1"),
     Switch("expandable range", ask_reserve, [(OLD, "9/8 of the card")], "expandable_segments:True"),
