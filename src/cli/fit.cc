@@ -102,7 +102,10 @@ void try_measures(FitReport& report, const FitQuestion& question, const Verifica
   }
   const Structure structure = find_structure(base.timeline);
   const Job job = make_job(base, structure, requests_at(model, report.measures_at));
-  const WhatIf what_if{.rules = question.rules, .settings = question.settings, .cap_bytes = question.cap_bytes};
+  const WhatIf what_if{.rules = question.rules,
+                       .settings = question.settings,
+                       .cap_bytes = question.cap_bytes,
+                       .cap_kind = question.cap_kind};
   report.step = step_series(job, kStepColumns);
   if (only_step) return;
   JobSetting setting{.ranks = ranks, .batch = {}};
@@ -142,6 +145,7 @@ Result<int> run(const Options& options, Output& output) {
   FitQuestion question{.rules = base.config.rules,
                        .settings = {},
                        .cap_bytes = cap_of(arguments.cap_bytes, arguments.gpu, report.caveats),
+                       .cap_kind = cap_kind_of(arguments.cap_bytes, arguments.gpu),
                        .at = arguments.at,
                        .threads = thread_count(),
                        .progress = progress_of("progress.replaying", arguments.language, output)};

@@ -140,6 +140,10 @@ std::optional<int64_t> cap_of(const std::optional<int64_t>& cap_bytes, const std
   return cap;
 }
 
+CapKind cap_kind_of(const std::optional<int64_t>& cap_bytes, const std::optional<GpuMemory>& gpu) {
+  return gpu && !cap_bytes ? CapKind::card : CapKind::limit;
+}
+
 Result<AllocatorSettings> settings_of(const std::optional<std::string>& conf, const Verification& verification,
                                       Caveats& caveats) {
   if (!conf) return verification.config.settings;

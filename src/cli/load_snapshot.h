@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "evidence/snapshot_reader.h"
 #include "replay/verify.h"
+#include "replay/what_if.h"
 #include "types/snapshot.h"
 
 namespace oomscope {
@@ -52,6 +53,8 @@ struct LoadedRecording {
 // What the process's allocator may reserve: --cap, or the card less context and libraries, which a caveat says.
 [[nodiscard]] std::optional<int64_t> cap_of(const std::optional<int64_t>& cap_bytes,
                                             const std::optional<GpuMemory>& gpu, Caveats& caveats);
+// --cap is a limit, --gpu a card.
+[[nodiscard]] CapKind cap_kind_of(const std::optional<int64_t>& cap_bytes, const std::optional<GpuMemory>& gpu);
 
 // The settings to replay under: --conf, else the recorded ones. PyTorch's own error where they are wrong.
 [[nodiscard]] Result<AllocatorSettings> settings_of(const std::optional<std::string>& conf,

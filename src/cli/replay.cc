@@ -72,7 +72,7 @@ Result<WhatIf> ask(const ReplayArguments& arguments, const Verification& verific
                  .hint = "oomscope replay SNAPSHOT --conf ''"};
   }
   if (arguments.gpu) question.card_bytes = arguments.gpu->total_bytes;
-  if (arguments.gpu && !arguments.cap_bytes) question.cap_kind = CapKind::card;
+  question.cap_kind = cap_kind_of(arguments.cap_bytes, arguments.gpu);
   apply_fraction(arguments.gpu, question, caveats);
   const bool has_limit = question.cap_bytes && question.cap_kind == CapKind::limit;
   if (has_limit || arguments.smallest_cap) drop_caveat("settings-gc-without-limit", caveats);

@@ -223,6 +223,7 @@ Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
   const WhatIf unlimited{.rules = question.rules, .settings = question.settings, .cap_bytes = {}};
   WhatIf limited = unlimited;
   limited.cap_bytes = question.cap_bytes;
+  limited.cap_kind = question.cap_kind;
   if (question.cap_bytes && model.values.size() > 1) {
     run_parallel(
         fit.by_setting.size(), question.threads,

@@ -58,6 +58,7 @@ struct FitQuestion {
   RuleSet rules;
   AllocatorSettings settings;  // of the points
   std::optional<int64_t> cap_bytes;
+  CapKind cap_kind = CapKind::limit;
   std::optional<int64_t> at;
   int threads = 1;
   std::function<void(size_t done, size_t total)> progress;
