@@ -55,6 +55,8 @@ class Progress:
 
     def set_phase(self, name: str | None) -> None:
         """The phase from now on; None ends it."""
+        if name == self.phase:
+            return
         self._tell("boundary")
         self.phase = name
         self._switch("phase", name)

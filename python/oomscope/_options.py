@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, Iterable, TypeVar
 
-from . import _torch
-from ._install import install, watcher
+from . import _install, _torch
+from ._install import install
 from ._marks import progress
 from ._meter import live
 from ._profile import profile
@@ -47,7 +47,7 @@ def start(args: Any, folder: str | os.PathLike[str] | None = None) -> None:
     if steps is not None or baseline is not None:
         peaks = profile(steps=steps)
         peaks.start()
-        atexit.register(_finish, peaks, baseline, Path(str(watcher.folder)))
+        atexit.register(_finish, peaks, baseline, Path(str(_install.watcher.folder)))
 
 
 def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:

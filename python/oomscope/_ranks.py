@@ -63,7 +63,8 @@ class Board:
 
     def get(self, key: str) -> str:
         """Empty: nothing so far. A comparison that must fail asks without waiting, in torch 2.1 too."""
-        return str(self._store.compare_set(key, NOTHING, NOTHING).decode()).replace(NOTHING, "")
+        found = str(self._store.compare_set(key, NOTHING, NOTHING).decode())
+        return "" if found == NOTHING else found
 
     def is_first(self, failed_at: float) -> bool:
         """Is this the first of the failures that belong together? Older ones, and this rank's own, had their verdict."""

@@ -21,12 +21,6 @@ bool starts_with_any(std::string_view text, const std::array<std::string_view, N
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return text.starts_with(part); });
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
-
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
 // "ema" in "self.ema.update(" and "model_ema", not in "schema".

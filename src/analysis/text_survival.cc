@@ -15,16 +15,10 @@
 #include <set>
 #include <string>
 
+#include "base/text.h"
+
 namespace oomscope {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool is_failure(const TextMessage& message) { return message.strength > 0; }
 

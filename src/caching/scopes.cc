@@ -68,7 +68,8 @@ void CachingAllocator::record_stream(Block* block, StreamId stream, std::optiona
   std::vector<StreamId>& uses = block->stream_uses;
   if (std::find(uses.begin(), uses.end(), stream) == uses.end()) uses.push_back(stream);
   if (rules_.uses_end_with_capture && suspended_for(current.value_or(block->segment->stream))) {
-    capture_uses_[block].push_back(stream);
+    std::vector<StreamId>& captured = capture_uses_[block];
+    if (std::find(captured.begin(), captured.end(), stream) == captured.end()) captured.push_back(stream);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/system_error.h"
+#include "base/text.h"
 
 namespace oomscope {
 namespace {
@@ -23,14 +24,6 @@ constexpr std::array<std::string_view, 4> kFailureWords = {"oom", "exit", "crash
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 32);
-  }
-  return result;
-}
 
 // The name without the endings of a packed snapshot.
 std::string_view stem_of(std::string_view name) {

@@ -207,10 +207,10 @@ class Finder {
   void guess_forward(size_t output, ConvScratch& scratch) const {
     const std::optional<size_t> input = operand_before(output);
     if (!input) return;
-    const auto found = std::find_if(known_.begin(), known_.end(), [&](const Operands& operands) {
-      return operands[0] == tensor_size(*input) && operands[1] == tensor_size(output);
-    });
-    expect(scratch, *input, output, found == known_.end() ? 0 : (*found)[2]);
+    const auto found = known_.lower_bound({tensor_size(*input), tensor_size(output), 0});
+    const bool is_known =
+        found != known_.end() && (*found)[0] == tensor_size(*input) && (*found)[1] == tensor_size(output);
+    expect(scratch, *input, output, is_known ? (*found)[2] : 0);
   }
 
   void guess_backward(size_t gradient, size_t input, ConvScratch& scratch) const {

@@ -188,6 +188,7 @@ Fits fits_exactly(const RequestStream& requests, const WhatIf& question) {
   unlimited.cap_bytes.reset();
   const double cap = static_cast<double>(*question.cap_bytes);
   const OutcomeRange free_run = replay_range(requests, unlimited);
+  if (!free_run.main.completed) return Fits::no;  // more than any card has
   const bool is_exact = free_run.main.address_ties == 0;
   const double margin = is_exact ? kExactMargin : kSureMargin;
   if (static_cast<double>(free_run.main.peak_requested) > cap * (1 + margin)) return Fits::no;
@@ -207,7 +208,7 @@ Fits fits_in(const RequestStream& requests, const WhatIf& question, double error
 
 Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
   const Fits fits = fits_in(run_at(model, value), question);
-  if (is_recorded(model, value) || !model.is_guessed()) return fits;
+  if (is_recorded(model, value) || !model.is_guessed() || fits == Fits::unknown) return fits;
   for (uint32_t variant : {kLowVariant, kHighVariant}) {
     if (fits_in(requests_at(model, value, variant), question) != fits) return Fits::unknown;
   }

@@ -344,7 +344,6 @@ int64_t varied(int64_t size, int64_t base_size, uint32_t variant, double range) 
 // Is the kernel another one at that value? Where an operand's size decides, that holds for five of six; else of those
 // that may change, about half have at four times the value.
 bool has_changed(const KernelChange& change, const ScalingModel& model, double x, uint32_t variant) {
-  if (variant >= kLowVariant) return false;
   const double base = std::pow(static_cast<double>(model.base_value()), model.power);
   if (x <= base) return false;
   const double likely =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include "types/limits.h"
 
 namespace oomscope {
 namespace {
@@ -72,7 +73,8 @@ std::string_view name_of(SizeRule rule) {
 }
 
 int64_t SizeModel::at(double value) const {
-  return std::max<int64_t>(0, std::llround(constant + (linear + square * value) * value));
+  const double bytes = constant + (linear + square * value) * value;
+  return std::llround(std::clamp(bytes, 0.0, static_cast<double>(kMaxSizeBytes)));
 }
 
 SizeModel sum_of(const std::vector<SizeModel>& others, double share, int64_t fixed) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "caching/sizes.h"
+#include "types/limits.h"
 
 namespace oomscope {
 namespace {
@@ -14,7 +15,6 @@ constexpr uint64_t kTop = uint64_t{0x7f0000000000};        // where the first ch
 constexpr uint64_t kRangeBase = uint64_t{0x100000000000};  // expandable ranges rise from here
 constexpr uint64_t kBottom = uint64_t{0x10000000000};      // no chunk lies below
 constexpr uint64_t kHighest = uint64_t{1} << 62;
-constexpr int64_t kLargest = int64_t{1} << 50;          // more than any card: a damaged request
 constexpr uint64_t kRising = uint64_t{0x200000000000};  // AddressPolicy::up starts here
 
 }  // namespace
@@ -85,7 +85,7 @@ AddressSpace::AddressSpace(AddressPolicy policy, int64_t total_bytes, const Addr
     : policy_(policy),
       total_bytes_(total_bytes),
       capacity_bytes_(capacity_bytes),
-      lowest_(kTop),
+      lowest_(kHighest),
       highest_(kRising),
       next_range_(kRangeBase) {
   uint64_t top = kTop;
@@ -108,7 +108,7 @@ bool AddressSpace::take(int64_t size) {
 }
 
 uint64_t AddressSpace::allocate(int64_t size, StreamId) {
-  if (size > kLargest || !take(size)) return 0;
+  if (size > kMaxSizeBytes || !take(size)) return 0;
   const uint64_t address = place(size);
   if (address == 0) held_bytes_ -= size;
   return address;
@@ -150,7 +150,7 @@ void AddressSpace::release(uint64_t address, int64_t size) {
   holes_.insert(address, size, base, base + static_cast<uint64_t>(chunk_size));
   if (holes_.size_at(base) != chunk_size) return;
   holes_.erase(base);
-  gaps_.insert(base, chunk_size, 0, kTop);
+  gaps_.insert(base, chunk_size, 0, kHighest);
   chunks_.erase(chunk);
 }
 

@@ -30,6 +30,7 @@ Json predicted_json(const Predicted& predicted) {
           {"peak_reserved_low", or_null(predicted.peak_reserved_low)},
           {"peak_reserved_high", or_null(predicted.peak_reserved_high)},
           {"saved_bytes", or_null(predicted.saved_bytes)},
+          {"premise", text_or_null(predicted.premise)},
           {"source", text_or_null(predicted.source)}};
 }
 

@@ -99,11 +99,13 @@ void read_summary(std::span<const CleanLine> lines, int64_t line_number, TextEvi
 // nvidia-smi: a line with the card's index and name, one with "used / total", then the processes.
 class NvidiaSmi {
  public:
-  explicit NvidiaSmi(Surroundings& around) : around_(around) {}
+  // Without the table's head a row has to look like one: bars on both sides.
+  NvidiaSmi(Surroundings& around, bool has_head) : around_(around), has_head_(has_head) {}
 
   void read(const CleanLine& line) {
     static const re2::RE2 name(R"(^\|?\s*(\d{1,3})\s+([A-Za-z][\w ./-]*?)\s{2,}.*\|)", bytes_options());
     static const re2::RE2 memory(R"((\d{1,9})\s?MiB\s*/\s*(\d{1,9})\s?MiB)", bytes_options());
+    static const re2::RE2 row_memory(R"(\|[^|]*?(\d{1,9})\s?MiB\s*/\s*(\d{1,9})\s?MiB\s*\|)", bytes_options());
     static const re2::RE2 process(
         R"(^\|?\s*(\d{1,3})\s+(?:\S+\s+\S+\s+)?(\d{1,9})\s+[CGM+]{1,5}\s+(.{1,200}?)\s+(\d{1,9})\s?MiB)",
         bytes_options());
@@ -113,7 +115,7 @@ class NvidiaSmi {
     if (re2::RE2::PartialMatch(piece(line.text), process, &entry.gpu, &entry.pid, &entry.name, &used)) {
       entry.used_bytes = mebibytes(used);
       if (around_.gpu_processes.size() < kMostCards) around_.gpu_processes.push_back(entry);
-    } else if (re2::RE2::PartialMatch(piece(line.text), memory, &used, &total)) {
+    } else if (re2::RE2::PartialMatch(piece(line.text), has_head_ ? memory : row_memory, &used, &total)) {
       gpu_.used_bytes = mebibytes(used);
       gpu_.total_bytes = mebibytes(total);
       if (around_.gpus.size() < kMostCards) around_.gpus.push_back(gpu_);
@@ -124,13 +126,14 @@ class NvidiaSmi {
 
  private:
   Surroundings& around_;
+  bool has_head_;
   ListedGpu gpu_;
 };
 
 void read_nvidia_smi(std::span<const CleanLine> lines, Surroundings& around) {
   around.gpus.clear();
   around.gpu_processes.clear();
-  NvidiaSmi table(around);
+  NvidiaSmi table(around, true);
   for (const CleanLine& line : lines.first(std::min<size_t>(lines.size(), 300))) table.read(line);
 }
 
@@ -244,7 +247,7 @@ std::span<const std::string_view> table_triggers() { return kTriggers; }
 bool is_row_trigger(size_t index) { return index + kRowTriggers >= kTriggers.size(); }
 
 void read_rows(std::span<const CleanLine> lines, Surroundings& around) {
-  NvidiaSmi table(around);
+  NvidiaSmi table(around, false);
   for (const CleanLine& line : lines) table.read(line);
 }
 

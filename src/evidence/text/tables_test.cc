@@ -45,6 +45,15 @@ TEST(Tables, RowsOfNvidiaSmiAreReadWithoutTheirHead) {
   EXPECT_EQ(around.gpu_processes[0].pid, 4321);
 }
 
+// Host memory in a line of progress looks like a row without its bars, however often it comes.
+TEST(Tables, FiguresWithoutBarsAreNoRows) {
+  std::string text;
+  for (int step = 0; step < 3000; ++step) text += "step " + std::to_string(step) + " RAM 30211MiB / 64000MiB\n";
+  const TextEvidence evidence = read_text(text + "CUDA error: out of memory\n", "a.log");
+  EXPECT_TRUE(evidence.surroundings.gpus.empty());
+  EXPECT_TRUE(evidence.surroundings.gpu_processes.empty());
+}
+
 TEST(Tables, SacctTellsLimitAndUse) {
   const Surroundings around =
       read("JobID|State|ReqMem|MaxRSS\n7|OUT_OF_MEMORY|8Gn|\n7.0|OUT_OF_MEMORY|8Gn|4096M\n").surroundings;

@@ -269,6 +269,10 @@ class Reader {
     Hits hits(text, scanned_, cut_budget_);
     for (TriggerScan::Hit hit = hits.next(); hit.at < limit; hit = hits.next()) {
       if (hit.at < message_end_ && hit.at < consumed_until(text, hit.at)) continue;
+      if (hit.literal >= matcher().literals().size() && has_listing() &&
+          is_row_trigger(hit.literal - matcher().literals().size())) {
+        continue;
+      }
       if (++looks_[hit.literal] > kMostLooks) {
         has_skipped_ = true;
         continue;
@@ -342,15 +346,17 @@ class Reader {
   void add_what_follows(std::string_view text, size_t head, size_t end, TextMessage& message) {
     constexpr size_t kFar = size_t{14} << 10;
     constexpr size_t kNear = size_t{3} << 10;
-    const size_t line_end = std::min(text.find('\n', end), text.size());
+    constexpr size_t kLongestLine = 4000;  // to both sides of what was matched
+    const size_t line_end =
+        end + std::min(text.substr(end, kLongestLine).find('\n'), std::min(kLongestLine, text.size() - end));
     const std::string_view behind = text.substr(line_end, contexts_ <= kMostContexts ? kFar : kNear);
     const std::vector<CleanLine> lines = clean_lines(behind);
     message.after = placed_signs(text, run_signs(lines, message.rank), line_end);
     message.handling = handling_of(lines, message.rank);
     // Its own line may say so too, behind what was matched or before it.
-    const size_t line = text.substr(0, head).find_last_of('\n') + 1;
-    constexpr size_t kLongestLine = 4000;
-    const std::string_view own = text.substr(line, std::min(line_end - line, kLongestLine));
+    const size_t near = head - std::min(head, kLongestLine);
+    const size_t line = near + text.substr(near, head - near).find_last_of('\n') + 1;
+    const std::string_view own = text.substr(line, line_end - line);
     message.handling = std::max(message.handling, handling_of(clean_lines(own), std::nullopt));
   }
 
@@ -369,7 +375,9 @@ class Reader {
   size_t consumed_until(std::string_view text, size_t at) const {
     if (at >= message_end_ || rank_ends_.empty()) return message_end_;
     constexpr size_t kLongestPrefix = 300;
-    const size_t line = text.substr(0, at).find_last_of('\n') + 1;
+    constexpr size_t kLongestLine = 4000;
+    const size_t near = at - std::min(at, kLongestLine);
+    const size_t line = near + text.substr(near, at - near).find_last_of('\n') + 1;
     const std::optional<int> rank = clean_lines(text.substr(line, std::min(at - line, kLongestPrefix))).front().rank;
     if (!rank) return message_end_;
     const auto own = rank_ends_.find(*rank);
@@ -430,6 +438,10 @@ class Reader {
     look_around(raw, evidence_.surroundings);
   }
 
+  [[nodiscard]] bool has_listing() const {
+    return !evidence_.surroundings.gpus.empty() || !evidence_.surroundings.gpu_processes.empty();
+  }
+
   void look_at_table(std::string_view text, size_t at, size_t trigger) {
     constexpr size_t kLongestLine = 2000;
     const auto line_begin = [&](size_t from) {
@@ -442,8 +454,7 @@ class Reader {
     if (is_row_trigger(trigger)) {
       constexpr size_t kRowBytes = size_t{6} << 10;
       const size_t before = line_begin(begin - std::min<size_t>(begin, 1));
-      const bool is_known = !around.gpus.empty() || !around.gpu_processes.empty();
-      if (!is_known) read_rows(plain_lines(text.substr(before, kRowBytes)), around);
+      if (!has_listing()) read_rows(plain_lines(text.substr(before, kRowBytes)), around);
       return;
     }
     const std::string_view piece = text.substr(begin, kTableBytes);
