@@ -304,11 +304,13 @@ bool ExactReplay::nobody_refuses(uint32_t event) const {
 // Under other settings explicit releases stay where the program called them, and own ones are dropped: so the
 // difference matters for every what-if, not only for the count of retries.
 void ExactReplay::resolve_prefix_before_call(uint32_t event, bool is_request) {
-  const bool own = prefix_has_releases_ && is_request && releases_are_own(event);
+  // A refused request's full release waits for what is pending also where it then finds no segment to free.
+  const bool waits = is_request && prefix_has_completions_ && trace_.action[event] == Action::oom;
+  const bool own = (prefix_has_releases_ || waits) && is_request && releases_are_own(event);
   if (own) {
-    own_release_bursts_ += 1;
+    if (prefix_has_releases_) own_release_bursts_ += 1;
     uint32_t first_driver_event = prefix_begin_;
-    while (!is_driver_event(trace_.action[first_driver_event])) ++first_driver_event;
+    while (first_driver_event < event && !is_driver_event(trace_.action[first_driver_event])) ++first_driver_event;
     if (completions_were_polled(event, first_driver_event)) complete_prefix(first_driver_event);
     hold_in_recorded_order(event);
     device_->open(prefix_begin_, event);

@@ -311,6 +311,17 @@ SnapshotBuilder refused_at_50() {
   return b;
 }
 
+// The refused request's own full release waits for the block and finds no whole segment; torch does not search again.
+TEST(ExactReplay, CompletionsInFrontOfAnOomMayBeOfItsOwnRelease) {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 9 * kMiB).alloc(kA + 9 * kMiB, 9 * kMiB);
+  b.free_requested(kA + 9 * kMiB, 9 * kMiB).segment_alloc(kB, 20 * kMiB).alloc(kB, 20 * kMiB);
+  b.free_completed(kA + 9 * kMiB, 9 * kMiB).oom(9 * kMiB);
+  b.segment(kA, {live_block(9 * kMiB), {.size = 11 * kMiB}}).segment(kB, {live_block(20 * kMiB)});
+  const Snapshot snapshot = b.build();
+  EXPECT_EQ(first_difference(snapshot), kNoEvent);
+}
+
 TEST(ExactReplay, LimitThatWouldHaveAllowedTheRefusedRequestIsADifference) {
   SnapshotBuilder b;
   b.segment_alloc(kA, 20 * kMiB).alloc(kA, 20 * kMiB).oom(30 * kMiB).segment(kA, {live_block(20 * kMiB)});
