@@ -159,6 +159,7 @@ endif()
 # ---- checks of the tree -------------------------------------------------------------------------------------------
 oomscope_script_test(check.layers check tools/check_layers.py)
 oomscope_script_test(check.format check tools/check_format.py)
+oomscope_script_test(check.mutants check tools/mutants.py --list)
 file(GLOB tool_tests CONFIGURE_DEPENDS tests/support/*_test.py)
 foreach(script ${tool_tests})
   get_filename_component(case ${script} NAME_WE)

@@ -50,9 +50,9 @@ MUTANTS = [
     ("block of exactly max_split_size is not oversize", ALLOCATOR,
      "return block_size < max_split;", "return block_size <= max_split;", ""),
     ("no bound of size + 20 MiB for oversize requests", ALLOCATOR,
-     "return block_size < size + rounding;", "return block_size < size + 1000 * rounding;", ""),
+     "return block_size - size < rounding;", "return block_size - size < 1000 * rounding;", ""),
     ("bound of size + 20 MiB is inclusive", ALLOCATOR,
-     "return block_size < size + rounding;", "return block_size <= size + rounding;", ""),
+     "return block_size - size < rounding;", "return block_size - size <= rounding;", ""),
     # splitting and merging
     ("large block split from 512 bytes on", ALLOCATOR,
      "request.size < settings_.max_split_size_bytes && remaining > kSmallSize",
