@@ -3,10 +3,11 @@
 //   replay_requests RULES SNAPSHOT < REQUESTS
 //
 // REQUESTS is what request_log.py wrote, SNAPSHOT the state that torch ended in. Every call that the engine makes of
-// the driver must be the next one that torch made, and gets torch's answer; every request must get torch's address or
-// refusal; at the end segments, blocks (with the stale requested sizes of free ones) and all statistics must be equal.
-// Nothing is inferred, so a difference is a fault of the rules. Stops at the first one, prints one JSON object, and
-// ends with 1 if there was one, 2 if the input cannot be read.
+// the driver must be the next one that torch made, and gets torch's answer (but for address ranges that are given
+// back, of which the log has nothing); every request must get torch's address or refusal; at the end segments, blocks
+// (with the stale requested sizes of free ones) and all statistics must be equal. Nothing is inferred, so a difference
+// is a fault of the rules. Stops at the first one, prints one JSON object, and ends with 1 if there was one, 2 if the
+// input cannot be read.
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
