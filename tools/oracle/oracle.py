@@ -15,9 +15,10 @@ settings, limit, capacity and use are drawn, is driven through torch by drive.py
   - `oomscope verify` reads the recording, and nothing else: what a trace does not tell it has to infer.
 
 Prints one row a release and case, and at the end one a release; exit code 1 if the engine or a trace differs, or a case
-does not run. What verify cannot read is counted, and no fault of the rules: docs/fidelity.md. --again
-compares what an earlier run with the same options kept, after the engine has changed. --fixtures writes the recordings that
-tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, with what they were made with.
+does not run. What verify cannot read is counted, and no fault of the rules: docs/fidelity.md. --again compares what an
+earlier run with the same seed, operations and --rules-only kept, after the engine has changed. --fixtures writes the
+recordings that tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, with what they were made
+with.
 """
 import argparse
 import dataclasses
@@ -277,7 +278,6 @@ def has_rules(program, name):
     return json.loads(done.stdout or done.stderr)["error"]["where"] != "--rules"
 
 
-@functools.lru_cache(maxsize=None)
 def rules_of(release, program):
     """The rule set whose releases include this one: the newest that is not younger."""
     major, minor = version_of(release)
