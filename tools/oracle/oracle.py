@@ -395,7 +395,7 @@ def text_of(row):
     if "failed" in row:
         return f"{begin} {row['failed']}"
     engine = row["engine"]
-    differs = engine["first_difference"] or row["trace_difference"] or engine["stats_differing"] or "in nothing compared"
+    differs = engine["first_difference"] or row["trace_difference"] or engine["stats_differing"] or "nothing compared"
     verdict = "same" if row["same"] else f"DIFFERS: {differs}"
     read = "" if row["unread"] is None else f"; not read: {row['unread']}" if row["unread"] else "; read"
     return (f"{begin} {engine.get('mallocs', 0):>6} {engine.get('ooms', 0):>5} {engine.get('driver_calls', 0):>6} "
