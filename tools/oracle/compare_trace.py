@@ -13,7 +13,7 @@ PENDING = ("active_pending_free", "active_awaiting_free")
 
 
 def requested_events(log, device):
-    """(action, address, size, stream) of all that a device's trace must hold but for completions, which no request makes.
+    """(action, address, size, stream) of all that a trace must hold but for completions, which no request makes.
 
     `log`: lines of a request log. None is what it does not tell: all of an oom entry, the stream of a driver call.
     """
