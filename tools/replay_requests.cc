@@ -3,21 +3,24 @@
 //   replay_requests RULES SNAPSHOT < REQUESTS
 //
 // REQUESTS is what request_log.py wrote, SNAPSHOT the state that torch ended in. Every call that the engine makes of
-// the driver must be the next one that torch made, and gets torch's answer; every request must get torch's address or
-// refusal; at the end segments, blocks (with the stale requested sizes of free ones) and all statistics must be equal.
-// Nothing is inferred, so a difference is a fault of the rules. Stops at the first one, prints one JSON object, and
-// ends with 1 if there was one, 2 if the input cannot be read.
+// the driver must be the next one that torch made, and gets torch's answer (but for address ranges that are given
+// back, of which the log has nothing); every request must get torch's address or refusal; at the end segments, blocks
+// (with the stale requested sizes of free ones) and all statistics must be equal. Nothing is inferred, so a difference
+// is a fault of the rules. Stops at the first one, prints one JSON object, and ends with 1 if there was one, 2 if the
+// input cannot be read.
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "caching/allocator.h"
@@ -54,15 +57,46 @@ struct Findings {
   }
 };
 
+[[noreturn]] void unreadable(const std::string& why) {
+  std::fprintf(stderr, "replay_requests: %s\n", why.c_str());
+  std::exit(2);
+}
+
 template <class T = int64_t>
 T number(const std::string& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    std::fprintf(stderr, "replay_requests: not a number: %s\n", text.c_str());
-    std::exit(2);
+    unreadable("not a number: " + text);
   }
   return value;
+}
+
+// Words of each kind of request, its name included.
+size_t least_words(const std::string& kind) {
+  static const std::map<std::string_view, size_t> counts = {
+      {"torch", 1}, {"settings", 1},      {"card", 3},     {"limit", 3},       {"malloc", 5},
+      {"free", 3},  {"record_stream", 4}, {"complete", 3}, {"empty_cache", 1}, {"pool", 4},
+      {"begin", 5}, {"end", 3},           {"release", 3},  {"destroy", 3},     {"stat", 4}};
+  const auto found = counts.find(kind);
+  if (found == counts.end()) unreadable("unknown request: " + kind);
+  return found->second;
+}
+
+bool is_call(const std::string& kind) {
+  static const std::vector<std::string_view> kinds = {"allocate", "refuse",     "release", "map",
+                                                      "unmap",    "refuse_map", "reserve"};
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+// Ends the program where a step lacks what its kind must have.
+void check(const Step& step) {
+  const std::string line = "line " + std::to_string(step.line) + ": ";
+  if (step.words.empty()) unreadable(line + "empty");
+  if (step.words.size() < least_words(step.words[0])) unreadable(line + "too few words: " + step.words[0]);
+  if (step.words[0] != "malloc") return;
+  const bool answered = !step.answer.empty() && step.answer.size() == (step.answer[0] == "at" ? 2U : 1U);
+  if (!answered) unreadable(line + "a malloc without an answer");
 }
 
 StreamId stream_of(const std::string& text) { return StreamId{number<uint64_t>(text)}; }
@@ -178,7 +212,8 @@ class Replay {
       card.device->calls = made == step.calls.end() ? std::deque<Call>() : made->second;
       sort_by_pool(card.device->calls, *card.allocator);
     }
-    counts_.requests += 1;
+    const std::string& kind = step.words[0];
+    counts_.requests += kind == "torch" || kind == "card" || kind == "stat" ? 0 : 1;  // those say what there is
     request(step);
     for (auto& [index, card] : cards_) {
       if (!card.device->calls.empty()) {
@@ -239,22 +274,24 @@ class Replay {
     if (what == "malloc") return malloc(step);
     if (what == "free") return free(words);
     if (what == "record_stream") {
-      const auto [device, block] = live_.at(number(words[1]));
-      cards_.at(device).allocator->record_stream(block, stream_of(words[2]), stream_of(words[3]));
+      const auto [device, block] = live(words[1])->second;
+      card(device).allocator->record_stream(block, stream_of(words[2]), stream_of(words[3]));
     } else if (what == "complete") {
       events_.complete(stream_of(words[1]), number(words[2]));
     } else if (what == "empty_cache") {
       for (auto& [index, card] : cards_) {
-        card.allocator->empty_cache(stream_of(words.at(static_cast<size_t>(index) + 1)));
+        const size_t place = static_cast<size_t>(index) + 1;
+        if (place >= words.size()) unreadable("an empty_cache without the stream of device " + std::to_string(index));
+        card.allocator->empty_cache(stream_of(words[place]));
       }
     } else if (what == "settings") {
       change_settings(words.size() > 1 ? words[1] : "");
     } else if (what == "card") {
-      add_card(static_cast<int32_t>(number(words[1])), number(words[2]));
+      add_card(number<int32_t>(words[1]), number(words[2]));
     } else if (what == "limit") {
-      cards_.at(static_cast<int32_t>(number(words[1]))).allocator->set_memory_limit(number(words[2]));
+      card(number<int32_t>(words[1])).allocator->set_memory_limit(number(words[2]));
     } else if (what == "stat") {
-      stats_[static_cast<int32_t>(number(words[1]))][words[2]] = number(words[3]);
+      stats_[number<int32_t>(words[1])][words[2]] = number(words[3]);
     } else if (what != "torch") {
       of_pool(words);
     }
@@ -262,8 +299,8 @@ class Replay {
 
   // Private pools are of the first device.
   void of_pool(const Words& words) {
-    CachingAllocator& allocator = *cards_.at(0).allocator;
-    const PoolId pool{number<uint64_t>(words.at(1)), number<uint64_t>(words.at(2))};
+    CachingAllocator& allocator = *card(0).allocator;
+    const PoolId pool{number<uint64_t>(words[1]), number<uint64_t>(words[2])};
     const std::string& what = words[0];
     if (what == "pool") {
       const int64_t options = number(words[3]);
@@ -278,21 +315,18 @@ class Replay {
       allocator.end_allocate_to_pool(pool);
     } else if (what == "release") {
       allocator.release_pool(pool);
-    } else if (what == "destroy") {
+    } else {  // destroy
       allocator.release_pool(pool);
       allocator.empty_pool(pool);
-    } else {
-      std::fprintf(stderr, "replay_requests: unknown request: %s\n", what.c_str());
-      std::exit(2);
     }
   }
 
   void malloc(const Step& step) {
-    const int32_t device = static_cast<int32_t>(number(step.words[2]));
-    CachingAllocator& allocator = *cards_.at(device).allocator;
+    const int32_t device = number<int32_t>(step.words[2]);
+    CachingAllocator& allocator = *card(device).allocator;
     Block* block = allocator.malloc(number(step.words[4]), stream_of(step.words[3]));
     counts_.mallocs += 1;
-    const bool refused = step.answer.size() < 2;
+    const bool refused = step.answer[0] == "oom";
     counts_.ooms += refused ? 1 : 0;
     if (refused != (block == nullptr)) {
       findings_.differ(refused ? "only torch runs out of memory" : "only the engine runs out of memory");
@@ -303,10 +337,22 @@ class Replay {
   }
 
   void free(const Words& words) {
-    const auto found = live_.find(number(words[1]));
+    const auto found = live(words[1]);
     const auto [device, block] = found->second;
     live_.erase(found);
-    cards_.at(device).allocator->free(block, stream_of(words[2]));
+    card(device).allocator->free(block, stream_of(words[2]));
+  }
+
+  Card& card(int32_t device) {
+    const auto found = cards_.find(device);
+    if (found == cards_.end()) unreadable("no card has been described of device " + std::to_string(device));
+    return found->second;
+  }
+
+  std::map<int64_t, std::pair<int32_t, Block*>>::iterator live(const std::string& id) {
+    const auto found = live_.find(number(id));
+    if (found == live_.end()) unreadable("nothing is live under the number " + id);
+    return found;
   }
 
   void change_settings(const std::string& conf) {
@@ -378,23 +424,24 @@ Words words_of(const std::string& line) {
 }
 
 // False at the end. `ahead`: the line that was read too much.
-bool read_step(std::istream& in, Step& step, std::string& ahead, int64_t& lines) {
-  if (ahead.empty() && !std::getline(in, ahead)) return false;
-  step = Step{.line = ++lines, .words = words_of(ahead), .calls = {}, .answer = {}};
-  ahead.clear();
-  while (std::getline(in, ahead)) {
-    Words words = words_of(ahead);
-    if (words.size() == 5 && words[0] == "call") {
-      const int32_t device = static_cast<int32_t>(number(words[1]));
-      step.calls[device].push_back({words[2], number<uint64_t>(words[3]), number(words[4])});
+bool read_step(std::istream& in, Step& step, std::optional<std::string>& ahead, int64_t& lines) {
+  std::string line;
+  if (!ahead && !std::getline(in, line)) return false;
+  step = Step{.line = ++lines, .words = words_of(ahead ? *ahead : line), .calls = {}, .answer = {}};
+  ahead.reset();
+  while (std::getline(in, line)) {
+    Words words = words_of(line);
+    if (words.size() == 5 && words[0] == "call" && is_call(words[2])) {
+      step.calls[number<int32_t>(words[1])].push_back({words[2], number<uint64_t>(words[3]), number(words[4])});
     } else if (!words.empty() && (words[0] == "at" || words[0] == "oom")) {
       step.answer = std::move(words);
     } else {
+      ahead = std::move(line);
       break;
     }
     ++lines;
-    ahead.clear();
   }
+  check(step);
   return true;
 }
 
@@ -407,9 +454,10 @@ int run(const std::string& rules_name, const std::string& snapshot_path) {
   }
   Replay replay(*rules);
   Step step;
-  std::string ahead;
+  std::optional<std::string> ahead;
   int64_t lines = 0;
   while (!replay.differs() && read_step(std::cin, step, ahead, lines)) replay.take(step);
+  if (lines == 0) unreadable("no requests");
   if (!replay.differs()) replay.compare_end(*snapshot);
   replay.print();
   return replay.differs() ? 1 : 0;

@@ -19,7 +19,7 @@ Run by oracle.py, which sets the paths and PYTORCH_CUDA_ALLOC_CONF. WHAT is any 
     late         history is switched on in the middle
     frames       stacks are recorded
 Beside OUT.pickle (the snapshot) it writes OUT.requests (request_log.py), and for each device D OUT.D.stats.json
-(memory_stats) and OUT.D.calls.json (what the allocator asked of the driver: kind, address, size).
+(memory_stats).
 """
 import argparse
 import ctypes
@@ -472,7 +472,7 @@ def without_folders(value):
             without_folders(part)
 
 
-def write(out, card, log, devices, frames):
+def write(out, log, devices, frames):
     """The snapshot first: memory_stats is compared with its state."""
     snapshot = torch.cuda.memory._snapshot()
     if frames:
@@ -482,9 +482,8 @@ def write(out, card, log, devices, frames):
     stats = [dict(torch.cuda.memory_stats(device)) for device in range(devices)]
     log.end(stats)
     for device in range(devices):
-        for name, content in (("stats", stats[device]), ("calls", card.calls(device))):
-            with open(out.replace(".pickle", f".{device}.{name}.json"), "w") as file:
-                json.dump(content, file)
+        with open(out.replace(".pickle", f".{device}.stats.json"), "w") as file:
+            json.dump(stats[device], file)
 
 
 def main():
@@ -520,7 +519,7 @@ def main():
         record_history(arguments.operations, "all" if "frames" in job.uses else None)
     job.run(arguments.operations - before)
     job.end()
-    write(arguments.out, card, log, arguments.devices, "frames" in job.uses)
+    write(arguments.out, log, arguments.devices, "frames" in job.uses)
     print(f"{torch.__version__}: {arguments.operations} operations, {job.ooms} refused", file=sys.stderr)
 
 

@@ -11,13 +11,14 @@ settings, limit, capacity and use are drawn, is driven through torch by drive.py
 
   - the engine gets the same requests, by the rules of that release (replay_requests, beside PROGRAM): every address,
     refusal, driver call, final block and statistic is compared;
-  - the trace is compared with the calls that the allocator made of the driver;
+  - the trace is compared with what was asked: allocations, frees and calls of the driver (compare_trace.py);
   - `oomscope verify` reads the recording, and nothing else: what a trace does not tell it has to infer.
 
 Prints one row a release and case, and at the end one a release; exit code 1 if the engine or a trace differs, or a case
-does not run. What verify cannot read is counted, and no fault of the rules: docs/fidelity.md. --again
-compares what an earlier run kept, after the engine has changed. --fixtures writes the recordings that
-tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, with what they were made with.
+does not run. What verify cannot read is counted, and no fault of the rules: docs/fidelity.md. --again compares what an
+earlier run with the same seed, operations and --rules-only kept, after the engine has changed. --fixtures writes the
+recordings that tests/fidelity/oracle_traces_test.py reads: a few short ones of each release, with what they were made
+with.
 """
 import argparse
 import dataclasses
@@ -28,6 +29,8 @@ import os
 import pathlib
 import pickle
 import random
+import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -36,12 +39,11 @@ import zlib
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import build  # noqa: E402
+from compare_trace import trace_difference, unread  # noqa: E402
 
 RELEASES = ("2.1.2", "2.4.1", "2.6.0", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
 NEEDED_BY_TORCH = ("filelock", "typing-extensions", "setuptools<82", "sympy", "networkx", "jinja2", "fsspec", "numpy<2")
 GIB = 1 << 30
-# num_sync_all_streams counts waits that no trace shows: docs/fidelity.md.
-NOT_IN_A_TRACE = {"num_sync_all_streams"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,34 +271,18 @@ def arguments_of(case):
     return arguments
 
 
+def has_rules(program, name):
+    """The program is asked about a file that is not there: whether it complains of the rules tells."""
+    command = [program, "verify", os.devnull + "/x", "--rules", name, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return json.loads(done.stdout or done.stderr)["error"]["where"] != "--rules"
+
+
 def rules_of(release, program):
-    """The rule set whose releases include this one, as `verify` names it."""
-    command = [program, "verify", "x", "--rules", "?", "--lang", "en"]
-    listed = subprocess.run(command, capture_output=True, text=True).stderr
-    names = [name.strip(" .\n") for name in listed.split("They are:")[-1].replace("\n", " ").split(",")]
-    versions = {tuple(int(p) for p in name.split("-")[1].split(".")): name for name in names if name.count("-") == 1}
-    known = [version for version in sorted(versions) if version <= version_of(release)]
-    return versions[known[-1] if known else min(versions)]
-
-
-def driver_differences(trace, calls):
-    """Driver calls that the trace does not tell of in order, or the other way round."""
-    kinds = {"segment_alloc": "allocate", "segment_free": "release", "segment_map": "map", "segment_unmap": "unmap"}
-    traced = merged((kinds[event["action"]], event["addr"], event["size"]) for event in trace
-                    if event["action"] in kinds)
-    made = merged(call for call in calls if call[0] in kinds.values())
-    return sum(a != b for a, b in zip(traced, made)) + abs(len(traced) - len(made))
-
-
-def merged(calls):
-    """A range is mapped page by page, and recorded as one."""
-    result = []
-    for kind, address, size in calls:
-        if result and kind in ("map", "unmap") and result[-1][0] == kind and result[-1][1] + result[-1][2] == address:
-            result[-1] = (kind, result[-1][1], result[-1][2] + size)
-        else:
-            result.append((kind, address, size))
-    return result
+    """The rule set whose releases include this one: the newest that is not younger."""
+    major, minor = version_of(release)
+    names = (f"torch-{major}.{number}" for number in range(minor, -1, -1))
+    return next(name for name in names if has_rules(program, name))
 
 
 def beside(out, device, name):
@@ -323,47 +309,59 @@ def replay(program, rules, out):
     return json.loads(done.stdout or json.dumps({"first_difference": done.stderr.strip() or "it crashed"}))
 
 
+def recording_of(release, case, arguments):
+    """Where it lies. Other options make another recording."""
+    name = re.sub(r"[^a-z0-9]+", "-", case.name.partition(":")[0].lower())
+    history = "-rules-only" if arguments.rules_only else ""
+    return release.folder / "runs" / f"{release.name}-{name}-{arguments.seed}-{arguments.operations}{history}.pickle"
+
+
 def compare(program, release, case, rules, arguments):
     """One row: what was compared, summed over the devices, and what differed."""
-    name = CASES.index(case) if case in CASES else case.name.partition(":")[0].replace(" ", "")
-    seed, operations = arguments.seed, arguments.operations
-    out = release.folder / "runs" / f"{release.name}-{name}-{seed}.pickle"
+    out = recording_of(release, case, arguments)
     out.parent.mkdir(exist_ok=True)
-    row = {"release": release.name, "rules": rules, "case": case.name, "seed": seed, "operations": operations,
-           "recording": str(out), "same": False, "read": None, "first_difference": None, "driver_calls_untold": 0}
+    row = {"release": release.name, "rules": rules, "case": case.name, **options_of(arguments), "recording": str(out),
+           "same": False, "trace_difference": "", "unread": None}
     options = ["--no-history"] if arguments.rules_only else []
     kept = arguments.again and out.exists()
-    driven = None if kept else release.drive(case, out, seed_of(case, seed), operations, options)
+    driven = None if kept else release.drive(case, out, seed_of(case, arguments.seed), arguments.operations, options)
     if driven is not None and driven.returncode != 0:
         out.unlink(missing_ok=True)
         last = (driven.stderr.strip().splitlines() or [f"exit code {driven.returncode}"])[-1]
         return dict(row, failed=f"torch stopped: {last}")
     row["engine"] = engine = replay(program, rules, out)
     if not arguments.rules_only:
-        compare_recording(program, case, rules, out, row)
+        row["trace_difference"] = difference_of_traces(case, out)
+        row["unread"] = unread_devices(program, rules, case, out)
     row["same"] = (not engine["first_difference"] and not engine["stats_differing"] and engine["stats"] > 0 and
-                   row["driver_calls_untold"] == 0)
+                   not row["trace_difference"])
     return row
 
 
-def compare_recording(program, case, rules, out, row):
-    """The trace with torch's calls of the driver, and what verify reads in it."""
+def difference_of_traces(case, out):
+    """The first between the recording and what was asked, "" without one."""
     with open(out, "rb") as file:
-        traces = pickle.load(file)["device_traces"]
-    row["read"] = True
-    for device in range(case.devices):
-        result = verify(program, rules, case, out, device)
-        calls = json.loads(beside(out, device, "calls").read_text())
-        if case.has_whole_history:
-            row["driver_calls_untold"] += driver_differences(traces[device], calls)
-        row["first_difference"] = row["first_difference"] or result.get("first_difference") or result.get("error")
-        row["read"] &= "error" not in result and is_read(result)
+        snapshot = pickle.load(file)
+    log = out.with_suffix(".requests").read_text().splitlines()
+    differences = (trace_difference(snapshot, log, device, case.has_whole_history) for device in range(case.devices))
+    return next(filter(None, differences), "")
 
 
-def is_read(result):
-    return (result["alloc_total"] == result["alloc_exact"] and result["final_state_equal"] is True and
-            result["driver_events_total"] == result["driver_events_exact"] and
-            set(result["stats_differing"]) <= NOT_IN_A_TRACE)
+def unread_devices(program, rules, case, out):
+    """What verify makes nothing of, of the first device where there is something; "" if it reads all."""
+    answers = (unread(verify(program, rules, case, out, device)) for device in range(case.devices))
+    return next(filter(None, answers), "")
+
+
+def fixture_options(case):
+    return ["--seed", "1", "--operations", str(FIXTURE_OPERATIONS), *arguments_of(case)]
+
+
+def command_of(release, case, short):
+    """For a shell in the repository, where FOLDER is that of an earlier run of this program."""
+    settings = f"PYTORCH_CUDA_ALLOC_CONF={shlex.quote(case.conf)} " if case.conf else ""
+    return (f"LD_LIBRARY_PATH=$FOLDER/lib-{release} PYTHONPATH=$FOLDER/torch-{release}:$FOLDER/packages {settings}" +
+            shlex.join(["tools/oracle/drive.py", f"{short}.pickle", *fixture_options(case)]))
 
 
 def write_fixtures(program, release, rules, target):
@@ -375,7 +373,7 @@ def write_fixtures(program, release, rules, target):
             continue
         out = release.folder / "runs" / f"fixture-{release.name}-{short}.pickle"
         out.parent.mkdir(exist_ok=True)
-        driven = release.drive(case, out, 1, FIXTURE_OPERATIONS)
+        driven = release.run("drive.py", case.conf, str(out), *fixture_options(case))
         if driven.returncode != 0:
             print(f"{release.name} {short}: torch stopped: {driven.stderr.strip().splitlines()[-1]}")
             continue
@@ -383,9 +381,9 @@ def write_fixtures(program, release, rules, target):
                        check=True)
         packed = target / f"{release.name}-{short}.requests.gz"
         packed.write_bytes(gzip.compress(out.with_suffix(".requests").read_bytes(), mtime=0))
-        read = all(is_read(verify(program, rules, case, out, device)) for device in range(case.devices))
+        read = not unread_devices(program, rules, case, out)
         made = {"torch": release.name, "case": case.name, "rules": rules, "conf": case.conf, "cap_bytes": case.cap,
-                "command": f"drive.py --seed 1 --operations {FIXTURE_OPERATIONS} {' '.join(arguments_of(case))}",
+                "command": command_of(release.name, case, short),
                 "can_be_read": read,  # from the recording alone
                 "stats": [json.loads(beside(out, device, "stats").read_text()) for device in range(case.devices)]}
         (target / f"{release.name}-{short}.json").write_text(json.dumps(made) + "\n")
@@ -397,10 +395,11 @@ def text_of(row):
     if "failed" in row:
         return f"{begin} {row['failed']}"
     engine = row["engine"]
-    verdict = "same" if row["same"] else f"DIFFERS {engine['first_difference'] or engine['stats_differing']}"
-    read = {None: "", True: "; read", False: f"; not read: {row['first_difference'] or 'statistics'}"}[row["read"]]
+    differs = engine["first_difference"] or row["trace_difference"] or engine["stats_differing"] or "nothing compared"
+    verdict = "same" if row["same"] else f"DIFFERS: {differs}"
+    read = "" if row["unread"] is None else f"; not read: {row['unread']}" if row["unread"] else "; read"
     return (f"{begin} {engine.get('mallocs', 0):>6} {engine.get('ooms', 0):>5} {engine.get('driver_calls', 0):>6} "
-            f"{row['driver_calls_untold']:>3} {verdict}{read}")
+            f"{verdict}{read}")
 
 
 def table(rows):
@@ -416,8 +415,8 @@ def table(rows):
                      f"{sum(row['operations'] for row in compared):,} | {engine['requests']} | {engine['mallocs']} | "
                      f"{engine['ooms']} | {engine['driver_calls']} | {engine['stats']} | "
                      f"{sum(not row['same'] for row in compared)} | "
-                     f"{sum(row['read'] is True for row in compared)} of "
-                     f"{sum(row['read'] is not None for row in compared)} |")
+                     f"{sum(row['unread'] == '' for row in compared)} of "
+                     f"{sum(row['unread'] is not None for row in compared)} |")
     return "\n".join(lines)
 
 
@@ -432,7 +431,12 @@ def earlier_rows(arguments):
     if not arguments.json or not arguments.json.exists():
         return []
     rows = [json.loads(line) for line in arguments.json.read_text().splitlines()]
-    return [row for row in rows if (row["seed"], row["operations"]) == (arguments.seed, arguments.operations)]
+    return [row for row in rows if options_of(arguments).items() <= row.items()]
+
+
+def options_of(arguments):
+    """Those that decide a row besides release and case."""
+    return {"seed": arguments.seed, "operations": arguments.operations, "rules_only": arguments.rules_only}
 
 
 def remove_recording(out):
@@ -473,7 +477,7 @@ def main():
             if arguments.json:
                 with open(arguments.json, "a") as file:
                     file.write(json.dumps(row) + "\n")
-            if row["same"] and row["read"] is not False and not arguments.keep:
+            if row["same"] and not row["unread"] and not arguments.keep:
                 remove_recording(pathlib.Path(row["recording"]))
         release.close()
     if rows:
