@@ -54,6 +54,8 @@ Phrase host_figures(const TextFacts& facts) {
 // A kill that no line explains is not called one for lack of memory.
 std::string kind_key(const TextFacts& facts) {
   const bool is_unexplained = facts.kind == Kind::host_oom_killed && facts.confidence == Confidence::low;
+  const bool by_launcher = facts.failure != nullptr && facts.failure->id.starts_with("launcher.");
+  if (by_launcher && facts.kind == Kind::not_memory) return "text.is-ended";
   return "text.is-" + (is_unexplained ? std::string("killed") : std::string(name_of(facts.kind)));
 }
 

@@ -188,12 +188,15 @@ TEST(AnEndingOnPurpose, MayFollowAnErrorOfTheProgram) {
 const std::string kError =
     "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    run()\nValueError: bad config\n";
 
+std::string claim_of(const std::string& text);
+
 TEST(ALauncher, ClearsUpBehindAnErrorOfTheProgram) {
   const std::string cleaning =
       "[launch.py:315:sigkill_handler] Killing subprocess 12\n"
       "[launch.py:321:sigkill_handler] ['python', 't.py'] exits with return code = 1\n";
   EXPECT_EQ(facts_of({kError + cleaning})->facts.failure->id, "program.error");
   EXPECT_EQ(kind_of(cleaning), Kind::not_memory);
+  EXPECT_EQ(claim_of(cleaning), "log.not-memory-launcher.claim");
 }
 TEST(ALauncher, EndsTheOthersOfTheFirstToFail) {
   const std::string first = "failed (exitcode: 1) local_rank: 0 (pid: 1) of binary: python\n";
@@ -213,8 +216,6 @@ TEST(ALoaderWorker, MayEndOfAnErrorThatIsNamed) {
             Kind::not_memory);
   EXPECT_EQ(kind_of("KeyboardInterrupt\n" + exited), Kind::not_memory);
 }
-
-std::string claim_of(const std::string& text);
 
 TEST(AMapping, IsRefusedForBytesWhereItIsLarge) {
   const auto mapping = [](const std::string& bytes, const std::string& file) {
