@@ -155,6 +155,17 @@ Confidence confidence_of(int strength) {
   return strength >= 5 ? Confidence::high : strength >= 3 ? Confidence::medium : Confidence::low;
 }
 
+// A signal alone: the kernel, a limit, a person and a launcher's clean-up all send it.
+KindDecision decide_ending(const TextMessage& message) {
+  constexpr int kSaysSo = 4;
+  KindDecision decision{message.kind, message.also, confidence_of(message.strength)};
+  if (message.strength >= kSaysSo || message.kind != Kind::host_oom_killed) return decision;
+  decision.confidence = Confidence::low;
+  if (std::find(decision.also.begin(), decision.also.end(), Kind::not_memory) == decision.also.end())
+    decision.also.push_back(Kind::not_memory);
+  return decision;
+}
+
 KindDecision decide_kind(const TextFacts& facts) {
   const TextMessage& message = *facts.failure;
   switch (message.family) {
@@ -164,6 +175,7 @@ KindDecision decide_kind(const TextFacts& facts) {
     case Family::disk:
       if (message.id == "errno.28" && shares_memory(message)) return {Kind::shm_exhausted, {}, Confidence::high};
       return {message.kind, message.also, Confidence::medium};
+    case Family::ended: return decide_ending(message);
     case Family::gpu_library:
       return {message.kind, message.also, message.strength >= 4 ? Confidence::high : Confidence::low};
     case Family::other_backend:
@@ -173,7 +185,6 @@ KindDecision decide_kind(const TextFacts& facts) {
     case Family::descriptors:
     case Family::kernel:
     case Family::cgroup:
-    case Family::ended:
     case Family::windows:
     case Family::device:
     case Family::collective:
@@ -191,19 +202,65 @@ struct Candidate {
   size_t log = 0;
 };
 
-// Messages behind which the run did not go on.
+bool may_be_explained(const TextMessage& message) {
+  const std::string_view id = message.id;
+  return message.family == Family::by_hand || id == "launcher.kill-9" || id == "slurm.killed" || id == "worker.exited";
+}
+
+// A person's or a scheduler's ending, a launcher's account or a loader's echo, where `other` names what they follow.
+bool is_told_better(const TextMessage& message, const TextMessage& other) {
+  constexpr int kSaysSo = 4;
+  const bool stands_before = other.offset_bytes < message.offset_bytes;
+  const std::string_view id = message.id;
+  if (message.family == Family::by_hand) {
+    const bool is_memory = other.kind != Kind::not_memory && other.strength >= kSaysSo;
+    return is_memory || (id == "ended.cancelled" && other.family == Family::program && stands_before);
+  }
+  // A launcher names the first process to fail alone; others that it ends itself stand in its summary.
+  if (id == "launcher.kill-9")
+    return other.id == "launcher.failed" && stands_before && !contains(message.excerpt, "local_rank: ");
+  if (id == "slurm.killed") return other.id.starts_with("ended.") && stands_before;
+  if (id != "worker.exited") return false;
+  return other.id == "worker.caught" || other.id == "program.bootstrap" ||
+         (other.id == "ended.keyboard" && stands_before);
+}
+
+// Messages behind which the run did not go on, and that no other one explains.
 class Failures {
  public:
-  explicit Failures(const std::vector<Survival>& survived) {
-    for (const Survival& each : survived) survived_.insert(each.message);
+  Failures(std::span<const TextEvidence> logs, const std::vector<Survival>& survived) {
+    for (const Survival& each : survived) passed_over_.insert(each.message);
+    std::vector<const TextMessage*> explained;
+    for (const TextEvidence& log : logs) {
+      for (const TextMessage& message : log.messages) {
+        if (!may_be_explained(message)) continue;
+        const bool is_explained = std::any_of(log.messages.begin(), log.messages.end(), [&](const TextMessage& other) {
+          return is_told_better(message, other) && contain(other);
+        });
+        if (is_explained) explained.push_back(&message);
+      }
+    }
+    passed_over_.insert(explained.begin(), explained.end());
   }
   [[nodiscard]] bool contain(const TextMessage& message) const {
-    return message.strength > 0 && !survived_.contains(&message);
+    return message.strength > 0 && !passed_over_.contains(&message);
   }
 
  private:
-  std::set<const TextMessage*> survived_;
+  std::set<const TextMessage*> passed_over_;
 };
+
+// A person and a scheduler end a job that is short of memory too: one that was killed beside it may have been.
+void doubt_purpose(std::span<const TextEvidence> logs, const Failures& failures, KindDecision& decision) {
+  for (const TextEvidence& log : logs) {
+    for (const TextMessage& message : log.messages) {
+      const bool is_memory = failures.contain(message) && message.kind != Kind::not_memory;
+      if (!is_memory || std::count(decision.also.begin(), decision.also.end(), message.kind) > 0) continue;
+      decision.also.push_back(message.kind);
+      if (decision.confidence == Confidence::high) decision.confidence = Confidence::medium;
+    }
+  }
+}
 
 // The strongest message, and of equals the earliest: later ones are mostly consequences (the other ranks, the launcher,
 // the handler). A GPU assertion counts against every later message of the GPU.
@@ -519,7 +576,7 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
     const std::vector<Survival> of_log = find_survivals(logs[log], log);
     facts.survived.insert(facts.survived.end(), of_log.begin(), of_log.end());
   }
-  const Failures failures(facts.survived);
+  const Failures failures(logs, facts.survived);
   const Candidate chosen = with_traceback(logs, without_other_victim(logs, choose_failure(logs, failures)));
   facts.failure = chosen.message;
   facts.failure_log = chosen.log;
@@ -530,7 +587,8 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
     facts.step = phase.step;
     facts.after_training = phase.after_training;
     facts.is_first = phase.is_first;
-    const KindDecision decision = decide_kind(facts);
+    KindDecision decision = decide_kind(facts);
+    if (facts.failure->family == Family::by_hand) doubt_purpose(logs, failures, decision);
     facts.kind = decision.kind;
     facts.also = decision.also;
     facts.confidence = decision.confidence;

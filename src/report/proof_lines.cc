@@ -27,7 +27,7 @@ class ProofLines {
 
   [[nodiscard]] std::vector<std::string> run() const {
     const std::string_view id = facts_.failure == nullptr ? std::string_view{} : facts_.failure->id;
-    if (id == "mmap.count") return {"cat /proc/sys/vm/max_map_count", with("wc -l /proc/PID/maps", "near")};
+    if (ran_out_of_mappings(facts_)) return {"cat /proc/sys/vm/max_map_count", with("wc -l /proc/PID/maps", "near")};
     switch (facts_.kind) {
       case Kind::gpu_oom:
       case Kind::gpu_oom_capacity:

@@ -51,6 +51,14 @@ Phrase host_figures(const TextFacts& facts) {
   return Phrase{.key = "text.figures"}.with("parts", std::move(parts));
 }
 
+// A kill that no line explains is not called one for lack of memory.
+std::string kind_key(const TextFacts& facts) {
+  const bool is_unexplained = facts.kind == Kind::host_oom_killed && facts.confidence == Confidence::low;
+  const bool by_launcher = facts.failure != nullptr && facts.failure->id.starts_with("launcher.");
+  if (by_launcher && facts.kind == Kind::not_memory) return "text.is-ended";
+  return "text.is-" + (is_unexplained ? std::string("killed") : std::string(name_of(facts.kind)));
+}
+
 Phrase headline(const TextFacts& facts) {
   Phrase where;
   Phrase phase;
@@ -60,7 +68,7 @@ Phrase headline(const TextFacts& facts) {
     phase = Phrase{.key = facts.is_first ? "text.during-first" : "text.during"}.with(
         "phase", Phrase{.key = "instant." + std::string(name_of(facts.phase))});
   return Phrase{.key = "text.headline"}
-      .with("what", Phrase{.key = "text.is-" + std::string(name_of(facts.kind))})
+      .with("what", Phrase{.key = kind_key(facts)})
       .with("where", std::move(where))
       .with("phase", std::move(phase))
       .with("figures", host_figures(facts));

@@ -145,6 +145,118 @@ TEST(ARunThatWentOn, LeavesAChoiceOut) {
             Kind::no_failure);
 }
 
+TEST(ARunThatWentOn, SaysSoInItsOwnWords) {
+  EXPECT_EQ(kind_of(caught("trying batch size 32\nsaved model to out.pt\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of(caught("retrying with batch size 32\nEpoch 1/3\nEpoch 2/3\n")), Kind::no_failure);
+  EXPECT_EQ(kind_of("Exit status 137 as expected\nall tests passed\n"), Kind::no_failure);
+  EXPECT_EQ(kind_of("exit code: -9 of an old run\nEpoch 1/2 loss 1\nTraining complete\n"), Kind::no_failure);
+}
+TEST(ARunThatWentOn, DrawsABarAnEpoch) {
+  const auto bar = [](const std::string& epoch) {
+    return "Epoch " + epoch + ": 100%|####| 500/500 [01:23<00:00, 6.01it/s]\n";
+  };
+  EXPECT_EQ(kind_of(caught(bar("1") + bar("2"))), Kind::no_failure);
+  EXPECT_NE(kind_of(caught(bar("1") + bar("1"))), Kind::no_failure);
+}
+
+const std::string kCancelled = "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2030-01-02T03:04:05 ***\n";
+
+TEST(AnEndingOnPurpose, YieldsToAFailureOfMemory) {
+  const std::string kill = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n";
+  const std::string full = oom("2.00 GiB", "16.00 GiB", "15.80 GiB", "30.00 MiB", "15.90 GiB");
+  for (const std::string& text : {kCancelled + kill, kill + kCancelled})
+    EXPECT_EQ(kind_of(text), Kind::cgroup_or_slurm_limit) << text;
+  for (const std::string& text : {kCancelled + full, full + kCancelled})
+    EXPECT_EQ(kind_of(text), Kind::gpu_oom_capacity) << text;
+}
+TEST(AnEndingOnPurpose, IsNotCertainBesideAKill) {
+  EXPECT_EQ(facts_of({kCancelled})->facts.confidence, Confidence::high);
+  EXPECT_EQ(facts_of({kCancelled + "srun: error: n1: tasks 0-3: Killed\n"})->facts.confidence, Confidence::high);
+  const auto killed = facts_of({kCancelled + "Killed\n"});
+  EXPECT_EQ(killed->facts.kind, Kind::not_memory);
+  EXPECT_EQ(killed->facts.confidence, Confidence::medium);
+}
+TEST(AnEndingOnPurpose, MayFollowAnErrorOfTheProgram) {
+  const auto found =
+      facts_of({"Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    y = model(x)\n"
+                "RuntimeError: shape '[2, 3]' is invalid for input of size 7\n" +
+                kCancelled + "srun: error: n1: task 1: Killed\n"});
+  ASSERT_NE(found->facts.failure, nullptr);
+  EXPECT_EQ(found->facts.failure->id, "program.error");
+}
+
+const std::string kError =
+    "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    run()\nValueError: bad config\n";
+
+std::string claim_of(const std::string& text);
+
+TEST(ALauncher, ClearsUpBehindAnErrorOfTheProgram) {
+  const std::string cleaning =
+      "[launch.py:315:sigkill_handler] Killing subprocess 12\n"
+      "[launch.py:321:sigkill_handler] ['python', 't.py'] exits with return code = 1\n";
+  EXPECT_EQ(facts_of({kError + cleaning})->facts.failure->id, "program.error");
+  EXPECT_EQ(kind_of(cleaning), Kind::not_memory);
+  EXPECT_EQ(claim_of(cleaning), "log.not-memory-launcher.claim");
+}
+TEST(ALauncher, EndsTheOthersOfTheFirstToFail) {
+  const std::string first = "failed (exitcode: 1) local_rank: 0 (pid: 1) of binary: python\n";
+  const std::string other = "Other Failures:\n[1]:\n  exitcode  : -9 (pid: 2)\n";
+  EXPECT_EQ(kind_of(kError + first + other), Kind::not_memory);
+  EXPECT_EQ(kind_of(kError + "failed (exitcode: -9) local_rank: 1 (pid: 2) of binary: python\n" + other),
+            Kind::host_oom_killed);
+}
+
+TEST(ALoaderWorker, MayEndOfAnErrorThatIsNamed) {
+  const std::string exited = "RuntimeError: DataLoader worker (pid(s) 11, 12) exited unexpectedly\n";
+  EXPECT_EQ(kind_of(exited), Kind::dataloader_worker_killed);
+  EXPECT_EQ(kind_of("KeyError: Caught KeyError in DataLoader worker process 0.\n" + exited), Kind::not_memory);
+  EXPECT_EQ(kind_of("RuntimeError: An attempt has been made to start a new process before the current process has "
+                    "finished its bootstrapping phase.\n" +
+                    exited),
+            Kind::not_memory);
+  EXPECT_EQ(kind_of("KeyboardInterrupt\n" + exited), Kind::not_memory);
+}
+
+TEST(AMapping, IsRefusedForBytesWhereItIsLarge) {
+  const auto mapping = [](const std::string& bytes, const std::string& file) {
+    return "RuntimeError: unable to mmap " + bytes + " bytes from file <" + file + ">: Cannot allocate memory (12)\n";
+  };
+  EXPECT_EQ(claim_of(mapping("9976576152", "model.bin")), "log.host-allocation.claim");
+  EXPECT_EQ(claim_of(mapping("48", "data.bin")), "log.map-count.claim");
+  EXPECT_EQ(claim_of(mapping("9976576", "/torch_1_2")), "log.map-count.claim");
+}
+
+TEST(ASignalAlone, SaysLittle) {
+  for (const char* text : {"Killed\n", "Process finished with exit code 137 (interrupted by signal 9: SIGKILL)\n",
+                           "\"OOMKilled\": false, \"ExitCode\": 137\n", "failed (exitcode: -9) local_rank: 0\n"}) {
+    const auto found = facts_of({text});
+    EXPECT_EQ(found->facts.kind, Kind::host_oom_killed) << text;
+    EXPECT_EQ(found->facts.confidence, Confidence::low) << text;
+    EXPECT_EQ(std::count(found->facts.also.begin(), found->facts.also.end(), Kind::not_memory), 1) << text;
+  }
+}
+
+TEST(AHeap, HasALimitOfItsOwn) {
+  EXPECT_EQ(claim_of("java.lang.OutOfMemoryError: Java heap space\n"), "log.runtime-heap.claim");
+}
+TEST(AMessageThatWasCut, NamesNoOtherAllocator) {
+  EXPECT_EQ(claim_of("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total "
+                     "capacity of 79.15 GiB of which 1.50 GiB is free. Including non-PyTorch memory, this process has "
+                     "77.60 GiB memory in use. Of the allocated memory 76.20 GiB is allocated by PyTorch\n"),
+            "log.figures-cut.claim");
+}
+TEST(AFinding, NamesSomethingInEverySlot) {
+  for (const char* text : {"RuntimeError: No CUDA GPUs are available\n", "IndexError: index out of range in self\n",
+                           "ptxas error: Entry function uses too much shared data (0xc800 bytes, 0xc000 max)\n"}) {
+    const std::vector<Finding> findings = findings_of({{"a.log", text}});
+    ASSERT_FALSE(findings.empty()) << text;
+    EXPECT_FALSE(findings.front().claim.values.front().text.empty()) << text;
+  }
+  const std::vector<Finding> nodes = findings_of({{"a.log", "oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=0\n"}});
+  ASSERT_FALSE(nodes.empty());
+  EXPECT_EQ(nodes.front().claim.values.front().phrases.front().key, "text.victim-unnamed");
+}
+
 TEST(ZeroFigures, SayNothing) {
   const auto none = facts_of({oom("2.00 GiB", "0 bytes", "1.00 GiB", "0 bytes", "1.20 GiB")});
   EXPECT_EQ(none->facts.kind, Kind::gpu_oom);

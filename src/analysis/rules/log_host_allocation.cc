@@ -17,10 +17,6 @@ bool starts_a_process(const TextMessage& message) {
          });
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   if (!failed_as(facts, Kind::host_alloc_failed)) return {};
   const TextFacts& text = *facts.text;
@@ -28,7 +24,7 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   const bool is_pinned =
       text.failure->family == Family::bare_gpu || id == "pinned.host" || id == "thc.host" || id == "ggml.pinned";
   if (is_pinned != of_pinned) return {};
-  if (id == "mmap.count") {
+  if (ran_out_of_mappings(text)) {
     Finding finding = log_finding(text, "map-count", {size_value("tried", text.card.tried)});
     add_changes(text, {"raise-map-count", "fewer-workers", "check-data", "sharing-strategy"}, finding);
     return {finding};
@@ -36,12 +32,14 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   const bool is_impossible = text.card.has(Contradiction::impossible_request);
   const bool is_fork = id == "errno.12" && starts_a_process(*text.failure);
   Finding finding = log_finding(text,
-                                is_pinned         ? "pinned-memory"
-                                : is_fork         ? "host-fork"
-                                : is_impossible   ? "host-impossible"
-                                : text.card.tried ? "host-allocation"
-                                                  : "host-allocation-bare",
+                                is_pinned              ? "pinned-memory"
+                                : is_fork              ? "host-fork"
+                                : is_impossible        ? "host-impossible"
+                                : id == "runtime.heap" ? "runtime-heap"
+                                : text.card.tried      ? "host-allocation"
+                                                       : "host-allocation-bare",
                                 {size_value("tried", text.card.tried)});
+  if (id == "runtime.heap") return {finding};  // which a setting of the runtime limits, not the machine
   if (is_pinned) add_changes(text, {"no-pinning", "fewer-workers", "more-host-memory"}, finding);
   if (is_fork) add_changes(text, {"fewer-workers", "more-host-memory", "memory-mapped-data"}, finding);
   constexpr int64_t kOneHugeTensor = int64_t{8} << 30;

@@ -204,7 +204,7 @@ PhraseValue size_value(std::string name, const std::optional<int64_t>& bytes) {
 
 std::vector<PhraseValue> victim_values(const TextFacts& facts) {
   const std::optional<double>& limit = facts.numbers[Figure::limit];
-  Phrase victim;
+  Phrase victim{.key = "text.victim-unnamed"};
   Phrase held;
   if (facts.victim != nullptr) {
     const TextMessage& ended = *facts.victim;
@@ -300,6 +300,13 @@ bool is_oversized_request(const TextFacts& facts) {
   if (!tried) return false;
   const int64_t total = facts.card.total.value_or(0);  // a total of nothing is an impossible figure, and says nothing
   return total > 0 ? *tried >= total / 10 * 9 : *tried >= kOversized;
+}
+
+bool ran_out_of_mappings(const TextFacts& facts) {
+  constexpr int64_t kTinyBytes = int64_t{1} << 20;
+  if (facts.failure == nullptr || facts.failure->id != "mmap.count") return false;
+  const bool is_shared_tensor = facts.failure->what.find("/torch_") != std::string::npos;
+  return is_shared_tensor || facts.card.tried.value_or(0) < kTinyBytes;
 }
 
 bool failed_as(const CaseFacts& facts, Kind kind) {

@@ -43,6 +43,10 @@ void add_changes(const TextFacts& facts, std::initializer_list<std::string_view>
 // Who asked the GPU for memory where it was no allocator of PyTorch: llama.cpp, TensorRT, faiss. Else empty.
 [[nodiscard]] std::string_view program_beside_torch(const TextFacts& facts);
 
+// The kernel refuses a mapping for want of bytes or of mappings; of the two, a tiny one or one of the many tensors that
+// processes share speaks for the latter.
+[[nodiscard]] bool ran_out_of_mappings(const TextFacts& facts);
+
 // The failure is of this kind and family.
 [[nodiscard]] bool failed_as(const CaseFacts& facts, Kind kind);
 

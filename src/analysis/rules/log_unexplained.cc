@@ -37,7 +37,7 @@ std::vector<Finding> find_log_unexplained(const CaseFacts& facts) {
   const bool contradicts = text.card.has(Contradiction::free_covers_request) && text.confidence == Confidence::low;
   Finding finding = log_finding(text,
                                 is_impossible  ? "figures-impossible"
-                                : is_partial   ? "figures-partial"
+                                : is_partial   ? (id == "cuda.async" ? "figures-partial" : "figures-cut")
                                 : by_allocator ? "no-figures-allocator"
                                 : is_bare      ? "no-figures"
                                 : contradicts  ? (text.card.limit ? "free-within-limit" : "free-but-refused")

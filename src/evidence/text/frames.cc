@@ -122,6 +122,7 @@ std::optional<LastError> last_error(std::span<const CleanLine> lines) {
   static const re2::RE2 memory(R"((?i:memor|alloc|\boom\b|killed|resource))", bytes_options());
   static const re2::RE2 ran_out(R"((?i:out of memory|outofmemory|\boom\b|memory ?error|cannot allocate|\bkilled\b))",
                                 bytes_options());
+  static const re2::RE2 task(R"(^srun: error: .{1,100}: tasks? )", bytes_options());  // ended behind another one
   constexpr size_t kMostBehind = 20;  // lines of a launcher, a shell, a clean-up
   constexpr size_t kShort = 5;        // lines of an error that was pasted alone
   bool in_traceback = lines.size() <= kShort;
@@ -137,7 +138,8 @@ std::optional<LastError> last_error(std::span<const CleanLine> lines) {
       names_memory = false;
       found.reset();
     }
-    names_memory |= in_traceback && re2::RE2::PartialMatch(piece(text), ran_out);
+    const bool tells = re2::RE2::PartialMatch(piece(text), ran_out) && !re2::RE2::PartialMatch(piece(text), task);
+    names_memory |= in_traceback && tells;
     LastError candidate;
     if (!in_traceback || found || !re2::RE2::PartialMatch(piece(text), error, &candidate.name)) continue;
     candidate.text = std::string(text.substr(0, kLongestCode));

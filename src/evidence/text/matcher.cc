@@ -136,16 +136,21 @@ struct WrappedLine {
   size_t raw_begin = 0;
   size_t raw_end = 0;
   std::vector<size_t> joints;  // in `text`; empty for a line as it stands
+  size_t own = 0;              // which of the joined lines was looked at
 
-  // What one line says alone is no finding of several.
+  // What one line says alone is no finding of several, and what others say is none of the one that was looked at.
   [[nodiscard]] bool is_joined_within(size_t from, size_t to) const {
-    return joints.empty() ||
+    if (joints.empty()) return true;
+    const size_t own_begin = own == 0 ? 0 : joints[own - 1];
+    const size_t own_end = own < joints.size() ? joints[own] : text.size();
+    return from < own_end && own_begin < to &&
            std::any_of(joints.begin(), joints.end(), [&](size_t joint) { return from < joint && joint < to; });
   }
 };
 
-WrappedLine join_lines(std::span<const CleanLine> lines, std::string_view between) {
-  WrappedLine joined{.text = {}, .raw_begin = lines.front().raw_begin, .raw_end = lines.back().raw_end, .joints = {}};
+WrappedLine join_lines(std::span<const CleanLine> lines, size_t own, std::string_view between) {
+  WrappedLine joined{
+      .text = {}, .raw_begin = lines.front().raw_begin, .raw_end = lines.back().raw_end, .joints = {}, .own = own};
   for (const CleanLine& line : lines) {
     if (!joined.text.empty()) {
       joined.text += between;
@@ -168,7 +173,8 @@ std::vector<WrappedLine> readings_of_line(const CleanText& clean, size_t raw) {
   for (size_t first : {at, at - 1}) {
     for (size_t count = 2; count <= kMostLines && first + count <= all.size(); ++count) {
       if (first > at || first + count <= at) continue;  // before the first line; lines without this one
-      for (std::string_view between : {"", " "}) readings.push_back(join_lines(all.subspan(first, count), between));
+      for (std::string_view between : {"", " "})
+        readings.push_back(join_lines(all.subspan(first, count), at - first, between));
     }
   }
   return readings;

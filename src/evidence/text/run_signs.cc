@@ -16,7 +16,7 @@ bool take_step(const re2::StringPiece& text, RunSign& sign) {
       R"(|(\[) *(\d{1,12})/\d{1,12} *\])",
       bytes_options());
   static const re2::RE2 measured(
-      R"((?i:loss|\bacc|\blr\b|it/s|s/it|\bppl\b|reward|accuracy|\btime\b|elapsed|\beta\b|tokens|samples/s|\d+%|\[\d+/\d+\]))",
+      R"((?i:loss|\bacc|\blr\b|it/s|s/it|\bppl\b|reward|accuracy|\btime\b|elapsed|\beta\b|tokens|samples/s|\d+%|\[\d+/\d+\]|\b(?:epoch|step|iteration) \d+/\d+))",
       bytes_options());
   if (!re2::RE2::PartialMatch(text, measured)) return false;
   re2::StringPiece rest = text;
@@ -31,10 +31,14 @@ bool take_step(const re2::StringPiece& text, RunSign& sign) {
   return !sign.series.empty();
 }
 
-// "12%|#2   | 12/100 [00:03<00:30". Two bars have two series, told by their totals.
+// "12%|#2   | 12/100 [00:03<00:30". Two bars have two series, told by their totals; one bar an epoch is one series.
 bool take_bar(const re2::StringPiece& text, RunSign& sign) {
-  static const re2::RE2 bar(R"((\d{1,12})(/\d{1,12}) \[\d+:\d\d)", bytes_options());
-  return re2::RE2::PartialMatch(text, bar, &sign.number, &sign.series);
+  static const re2::RE2 bar(R"((?:\b(?i:epoch) *(\d{1,12})\b.{0,80})?(\d{1,12})(/\d{1,12}) \[\d+:\d\d)",
+                            bytes_options());
+  std::string epoch;
+  if (!re2::RE2::PartialMatch(text, bar, &epoch, &sign.number, &sign.series)) return false;
+  sign.number = epoch + " " + sign.number;
+  return true;
 }
 
 bool is_finish(const re2::StringPiece& text) {
@@ -42,10 +46,12 @@ bool is_finish(const re2::StringPiece& text) {
       R"((?i:\b(?:training|train|job|fit(?:ting)?|fine-?tuning|evaluation|experiment|all epochs)\b.{0,40}\b(?:completed?|finished|done|succeeded)\b|)"
       R"(\b(?:finished|completed|done)\b.{0,12}\b(?:training|successfully|fitting|fine-?tuning)\b|)"
       R"(^\W*(?:done|finished|completed|success)\W*$|\bexit(?:ed)?(?: with)?(?: code| status)? ?[:=]? ?0\b|\btrain_runtime\b)|)"
-      R"(`Trainer\.fit` stopped: `max_)",
+      R"(`Trainer\.fit` stopped: `max_|(?i:\ball (?:\d+ )?tests passed\b|^[= ]*\d+ passed in [\d.]+ ?s|)"
+      R"(\b(?:saved (?:the |final |best ){0,2}model|model (?:was )?saved)\b))",
       bytes_options());
-  static const re2::RE2 contrary(R"((?i:error|fail|exception|\bnot\b|\bwithout\b|\bif\b|\bwhen\b|code:? [1-9-]))",
-                                 bytes_options());
+  static const re2::RE2 contrary(
+      R"((?i:error|fail|exception|\bnot\b|\bwithout\b|\bif\b|\bwhen\b|code:? [1-9-]|emergency|crash|interrupt))",
+      bytes_options());
   return re2::RE2::PartialMatch(text, finish) && !re2::RE2::PartialMatch(text, contrary);
 }
 
@@ -97,8 +103,12 @@ bool ends_by_launcher(std::span<const CleanLine> lines) {
       bytes_options());
   constexpr size_t kMostLines = 60;
   const std::span<const CleanLine> last = lines.last(std::min(lines.size(), kMostLines));
-  return std::any_of(last.begin(), last.end(),
-                     [](const CleanLine& line) { return re2::RE2::PartialMatch(piece(line.text), launcher); });
+  // What a run says of its own end behind a launcher's line makes that line one of something earlier.
+  for (auto line = last.rbegin(); line != last.rend(); ++line) {
+    if (is_finish(piece(line->text))) return false;
+    if (re2::RE2::PartialMatch(piece(line->text), launcher)) return true;
+  }
+  return false;
 }
 
 Handling handling_of(std::span<const CleanLine> lines, std::optional<int> rank) {

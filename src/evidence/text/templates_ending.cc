@@ -241,9 +241,10 @@ const std::vector<Template> kTemplates = {
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
      .strength = 3,
-     .triggers = "code 137|code is 137|code (137|code: 137|code=137|status 137|exited (137)|code\": 137|code\":137",
+     .triggers = "code 137|code is 137|code (137|code: 137|code=137|status 137|exited (137)|exit code:  |code\": "
+                 "137|code\":137",
      .pattern =
-         R"re((?i:exit(?:ed)?"?[ _]?(?:with )?(?:non-zero )?(?:exit )?(?:code|status)"?[:= (]*137\b|code"?: ?137\b|code is 137\b|)re"
+         R"re((?i:exit(?:ed)?"?[ _]?(?:with )?(?:non-zero )?(?:exit )?(?:code|status)"?[:= (]*137\b|code"?: *137\b|code is 137\b|)re"
          R"re(Exited \(137\)))re",
      .also = {Kind::cgroup_or_slurm_limit},
      .is_line = true},
@@ -254,11 +255,11 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::host_oom_killed,
      .strength = 3,
      .triggers = "exitcode|return code|sigkill|exit code|code -9|status -9|exited on signal|signal: 9|"
-                 "killed (signal|signal: killed|returned -9|status=9/kill|with signal 9",
+                 "by signal 9|killed (signal|signal: killed|returned -9|status=9/kill|with signal 9",
      .pattern =
          R"((?:exitcode|exit code|return ?code|code)[:= ]*-9\b|Signals\.SIGKILL|Signal 9 \(SIGKILL\)|)"
          R"((?:with |by |was sent )?signal (?:9: ?)?SIGKILL|was sent SIGKILL|exit status -9\b|)"
-         R"(exit(?:ed)? (?:on|with) signal 9\b|returned -9\b|status=9/KILL|terminated by SIGKILL|SIGNAL: 9\b|Killed \(signal 9\)|signal: 9, SIGKILL|\bsignal: killed\b)",
+         R"(exit(?:ed)? (?:on|with) signal 9\b|returned -9\b|status=9/KILL|terminated by (?:SIGKILL|signal 9\b)|SIGNAL: 9\b|Killed \(signal 9\)|signal: 9, SIGKILL|\bsignal: killed\b)",
      .also = {Kind::cgroup_or_slurm_limit},
      .is_line = true},
     {.id = "launcher.bus-7",
@@ -269,13 +270,14 @@ const std::vector<Template> kTemplates = {
      .pattern = R"((?:exitcode|exit code|return ?code)[:= ]*-7\b)",
      .also = {Kind::not_memory},
      .is_line = true},
+    // DeepSpeed ends the other ranks, whatever the first one failed of.
     {.id = "launcher.cleaning",
      .family = Family::ended,
-     .kind = Kind::host_oom_killed,
+     .kind = Kind::not_memory,
      .strength = 1,
      .triggers = "killing subprocess",
      .pattern = R"(Killing subprocess \d+)",
-     .also = {Kind::not_memory}},
+     .also = {Kind::host_oom_killed}},
     {.id = "pool.abrupt",
      .family = Family::ended,
      .kind = Kind::host_oom_killed,
@@ -290,7 +292,7 @@ const std::vector<Template> kTemplates = {
      .strength = 2,
      .triggers = "killed|已杀死|已砍掉|強制終了|Убито|getötet|processus arrêté",
      .pattern =
-         R"((?:^|(?:it/s|s/it)[^\]]{0,80}\])\s*Killed\s*$|: line \d+:\s+\d+ Killed(?:\s|$)|(?:^|\])\[\d+\]\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
+         R"((?:^|(?:it/s|s/it)[^\]]{0,80}\])\s*Killed(?:: 9)?\s*$|: line \d+:\s+\d+ Killed(?:: 9)?(?:\s|$)|(?:^|\])\[\d+\][+-]?\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
          R"((?:^|: \S+ \d+: \d+ |: \d+ ?\S+: \d+ )\s*(?:已杀死|已砍掉|強制終了|Убито|Getötet|Processus arrêté))",
      .also = {Kind::cgroup_or_slurm_limit, Kind::not_memory},
      .is_line = true},

@@ -44,14 +44,20 @@ const std::vector<Template> kTemplates = {
          R"(hardware stack error|invalid program counter|device not ready|CUDA driver is a stub library|)"
          R"(the provided PTX was compiled|system has unsupported display driver|an attempt was made to|)"
          R"(invalid pitch argument|unrecognized error code|context is destroyed|mapping of buffer object failed))"},
-    // Whatever else the runtime says: only "out of memory" is memory.
+    {.id = "gpu.error-unknown",
+     .family = Family::device,
+     .kind = Kind::not_memory,
+     .strength = 3,
+     .triggers = "cuda unknown error",
+     .pattern = R"(CUDA (?P<what>unknown error))"},
+    // Whatever else the runtime says: only "out of memory" is memory. Behind the colon alone: "CUDA kernel errors might
+    // be asynchronously reported" follows an error of any kind.
     {.id = "gpu.error-other",
      .family = Family::device,
      .kind = Kind::not_memory,
      .strength = 3,
-     .triggers = "cuda error|hip error|cuda unknown error",
-     .pattern =
-         R"((?:CUDA|HIP) (?:error: )?(?P<what>unknown error|\b(?:[abd-np-z]|o[a-tv-z])[a-z]{1,30} [a-z][^.:()\n]{3,80}))",
+     .triggers = "cuda error|hip error",
+     .pattern = R"((?:CUDA|HIP) error: (?P<what>\b(?:[abd-np-z]|o[a-tv-z])[a-z]{1,30} [a-z][^.:()\n]{3,80}))",
      .is_line = true},
     {.id = "gpu.xid",
      .family = Family::device,
@@ -188,6 +194,31 @@ const std::vector<Template> kTemplates = {
      .pattern = R"(shapes cannot be multiplied|must match the size of tensor|Sizes of tensors must match|)"
                 R"(tensors to be on the same device, but|size mismatch for |No operator found for )",
      .is_line = true},
+    {.id = "program.bootstrap",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 3,
+     .triggers = "start a new process before|its bootstrapping phase",
+     .pattern = R"(start a new process before the current process has finished its bootstrapping phase)"},
+    // The kinds of errors that memory never gives: those of the program's own data.
+    {.id = "worker.caught",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 3,
+     .triggers = "in dataloader worker process",
+     .pattern =
+         R"(Caught (?P<what>(?:Key|Value|Type|Index|Attribute|FileNotFound|ZeroDivision|Assertion|Name|)"
+         R"(UnicodeDecode|UnidentifiedImage|NotImplemented|Lookup|Permission|IsADirectory|ModuleNotFound|Import|)"
+         R"(EOF|Unpickling|JSONDecode)Error) in DataLoader worker process)"},
+    // What a launcher says of the first process that failed, by an exit code of its own; the traceback tells more.
+    {.id = "launcher.failed",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 1,
+     .triggers = "failed (exitcode|exits with return",
+     .pattern = R"(failed \(exitcode: 1\) local_rank: \d+|exits with return code = 1\b)",
+     .also = {Kind::gpu_oom, Kind::host_alloc_failed},
+     .is_line = true},
     {.id = "program.threads",
      .family = Family::program,
      .kind = Kind::not_memory,
@@ -201,7 +232,14 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::not_memory,
      .strength = 5,
      .triggers = "due to time limit|due to preemption|cancelled at",
-     .pattern = R"((?P<what>DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE))|CANCELLED AT [\dT:-]+ \*\*\*)"},
+     .pattern = R"((?P<what>DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)))"},
+    // Slurm says so of a person's scancel, and of a step whose first task failed.
+    {.id = "ended.cancelled",
+     .family = Family::by_hand,
+     .kind = Kind::not_memory,
+     .strength = 5,
+     .triggers = "cancelled at",
+     .pattern = R"(CANCELLED AT (?:[\dT:-]+)? \*\*\*)"},
     {.id = "ended.signal",
      .family = Family::by_hand,
      .kind = Kind::not_memory,

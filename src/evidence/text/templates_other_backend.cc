@@ -53,6 +53,14 @@ const std::vector<Template> kTemplates = {
      .strength = 5,
      .triggers = "of memory|resource_exhausted|resource exhausted",
      .pattern = R"((?i:RESOURCE_?EXHAUSTED) : Out of memory (?:while trying to allocate|allocating) {tried})"},
+    // gRPC's status for any quota: of messages, of requests.
+    {.id = "grpc.limit",
+     .family = Family::program,
+     .kind = Kind::not_memory,
+     .strength = 4,
+     .triggers = "resource_exhausted|resource exhausted",
+     .pattern = R"((?i:RESOURCE_?EXHAUSTED) : (?P<what>(?:Received|Sent|Trying to send) message larger than max|)"
+                R"((?i:quota exceeded|rate limit|too many requests)))"},
     {.id = "xla.exhausted",
      .family = Family::other_backend,
      .kind = Kind::other_backend_oom,
@@ -241,8 +249,8 @@ const std::vector<Template> kTemplates = {
      .family = Family::other_backend,
      .kind = Kind::other_backend_oom,
      .strength = 5,
-     .triggers = "bad_alloc",
-     .pattern = R"(std::bad_alloc : out_of_memory : (?:CUDA|RMM))"},
+     .triggers = "bad_alloc|memoryerror",
+     .pattern = R"((?:MemoryError : )?std::bad_alloc : out_of_memory : (?:CUDA|RMM))"},
 };
 
 }  // namespace

@@ -316,8 +316,9 @@ class Reader {
       if (!found) return;  // with more text in sight it reads otherwise
     }
     const size_t head = begin + found->begin;
-    if (!found->message.figures[Figure::tried] && is_mention(text, head)) return;
+    if (is_of_a_test(text, head) || (!found->message.figures[Figure::tried] && is_mention(text, head))) return;
     message_end_ = std::max(message_end_, begin + found->end);
+    if (!follows_any_failure(found->message)) failure_end_ = std::max(failure_end_, begin + found->end);
     (found->message.rank ? rank_ends_[*found->message.rank] : rankless_end_) = begin + found->end;
     ++evidence_.seen[std::string(found->message.id)];
     TextMessage& message = keep(std::move(found->message));
@@ -330,16 +331,37 @@ class Reader {
     if (contexts_ <= kMostBehind && message.strength > 0) add_what_follows(text, head, begin + found->end, message);
   }
 
+  // A launcher's words about its processes: of the failure itself they tell nothing.
+  static bool follows_any_failure(const TextMessage& message) {
+    return message.id == "launcher.cleaning" || message.id == "launcher.failed" || message.id == "ended.cancelled" ||
+           message.id == "slurm.killed";
+  }
+
   // "No CUDA out of memory errors", "to avoid CUDA out of memory": words about a failure, and none.
   static bool is_mention(std::string_view text, size_t head) {
     static const re2::RE2 mention(
         R"((?i:\b(?:no|without(?: any)?|never|avoid(?:s|ing)?|prevent(?:s|ing)?|against|in case of|risk of)\s+)"
         R"((?:an? |more )?(?:possible |potential )?["'`]?(?:[\w.]{1,30}: ?)?$))",
         bytes_options());
+    // Source that prints it or waits for it, and the help of an option.
+    static const re2::RE2 source(R"((?:\bprint|\bwarnings?\.warn|\blog(?:ger|ging)?\.\w+|\bmatch=)\(?[rf]?["'][^"']*$|)"
+                                 R"(^\s*(?:usage: |-{1,2}[a-zA-Z][\w-]*[ ,=]).*["'`]$)",
+                                 bytes_options());
     constexpr size_t kNear = 80;
     std::string_view before = text.substr(head - std::min(head, kNear), std::min(head, kNear));
     before.remove_prefix(before.find_last_of('\n') + 1);
-    return re2::RE2::PartialMatch({before.data(), before.size()}, mention);
+    const re2::StringPiece words(before.data(), before.size());
+    return re2::RE2::PartialMatch(words, mention) || re2::RE2::PartialMatch(words, source);
+  }
+
+  // A test's name and its verdict: "test_oom.py::test_raises[CUDA out of memory] PASSED".
+  static bool is_of_a_test(std::string_view text, size_t head) {
+    static const re2::RE2 verdict(R"(^\S*::.* (?:PASSED|SKIPPED|XFAIL)\b)", bytes_options());
+    constexpr size_t kNear = 400;
+    const size_t near = head - std::min(head, kNear);
+    const size_t begin = near + text.substr(near, head - near).find_last_of('\n') + 1;
+    const std::string_view line = text.substr(begin, std::min(text.substr(begin, 2 * kNear).find('\n'), 2 * kNear));
+    return re2::RE2::PartialMatch({line.data(), line.size()}, verdict);
   }
 
   // What the program says and does behind a failure.
@@ -479,6 +501,7 @@ class Reader {
     scanned_ -= drop;
     counted_ -= drop;
     message_end_ -= std::min(message_end_, drop);
+    failure_end_ -= std::min(failure_end_, drop);
     rankless_end_ -= std::min(rankless_end_, drop);
     for (auto& [rank, end] : rank_ends_) end -= std::min(end, drop);
     std::erase_if(rank_ends_, [](const auto& each) { return each.second == 0; });
@@ -503,12 +526,13 @@ class Reader {
     // Behind a failure that the run outlived there may be another one.
     const bool fails =
         std::any_of(evidence_.messages.begin(), evidence_.messages.end(), [](const TextMessage& message) {
-          return message.strength > 0 && message.after.empty() && message.handling == Handling::none;
+          return message.strength > 0 && message.after.empty() && message.handling == Handling::none &&
+                 !follows_any_failure(message);
         });
     const std::optional<LastError> error = fails ? std::nullopt : last_error(lines);
     const size_t of_error = error ? text.size() - last.size() + error->raw_begin : 0;
-    if (!error || of_error < message_end_) return;
-    TextMessage& message = evidence_.messages.emplace_back();
+    if (!error || of_error < failure_end_) return;
+    TextMessage message;
     message.id = "program.error";
     message.family = Family::program;
     message.kind = Kind::not_memory;
@@ -519,6 +543,9 @@ class Reader {
     message.line = line_of(text, of_error);
     message.frames = last_traceback(lines, std::nullopt);
     ++evidence_.seen["program.error"];
+    const auto behind = std::find_if(evidence_.messages.begin(), evidence_.messages.end(),
+                                     [&](const TextMessage& each) { return each.offset_bytes > message.offset_bytes; });
+    evidence_.messages.insert(behind, std::move(message));
   }
 
   ByteSource& source_;
@@ -530,6 +557,7 @@ class Reader {
   size_t scanned_ = 0;                     // in buffer_, as those below
   size_t counted_ = 0;                     // line breaks are counted up to here
   size_t message_end_ = 0;                 // of the last message
+  size_t failure_end_ = 0;                 // of the last one that may tell of the failure itself
   size_t rankless_end_ = 0;                // of the last one whose line names no rank
   std::map<int, size_t> rank_ends_;        // of each rank's last one
   size_t last_looked_ = 0;

@@ -95,6 +95,7 @@ const std::vector<Example> kExamples = {
     {"mxnet.malloc", "src/storage/./pooled_storage_manager.h:143: cudaMalloc failed: out of memory"},
     {"cuda.malloc", "cudaMalloc failed: out of memory"},
     {"cupy.oom", "Out of memory allocating 1,024 bytes (allocated so far: 2,048 bytes)."},
+    {"rmm.oom", "MemoryError: std::bad_alloc: out_of_memory: CUDA error at: x.hpp:7: cudaErrorMemoryAllocation"},
     {"rmm.oom", "std::bad_alloc: out_of_memory: CUDA error at: x.hpp"},
     {"cpu.allocator", "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4321 bytes. Error code 12"},
     {"th.buy-ram", "$ Torch: not enough memory: you tried to allocate 3GB. Buy new RAM!"},
@@ -142,7 +143,7 @@ const std::vector<Example> kExamples = {
     {"ggml.pinned", "failed to allocate 512.00 MiB of pinned memory: out of memory"},
     {"ggml.cache", "failed to allocate buffer for kv cache"},
     {"gpu.error-other", "CUDA error: some failure of tomorrow was met"},
-    {"gpu.error-other", "RuntimeError: CUDA unknown error - this may be due to an environment"},
+    {"gpu.error-unknown", "RuntimeError: CUDA unknown error - this may be due to an environment"},
     {"gpu.xid", "NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=python, MMU Fault"},
     {"gpu.driver-old", "RuntimeError: No CUDA GPUs are available"},
     {"process.crashed", "double free or corruption (!prev)"},
@@ -211,6 +212,18 @@ const std::vector<Example> kExamples = {
     {"disk.stream", "PytorchStreamWriter failed writing file data/1: file write failed"},
     {"disk.write", "OSError: [Errno 122] Disk quota exceeded"},
     {"ended.time-limit", "*** JOB 5 ON n1 CANCELLED AT 2030-01-02T03:04:05 DUE TO TIME LIMIT ***"},
+    {"ended.cancelled", "*** STEP 5.0 ON n1 CANCELLED AT 2030-01-02T03:04:05 ***"},
+    {"program.bootstrap",
+     "An attempt has been made to start a new process before the current process has finished its bootstrapping "
+     "phase."},
+    {"worker.caught", "KeyError: Caught KeyError in DataLoader worker process 0."},
+    {"launcher.failed", "failed (exitcode: 1) local_rank: 0 (pid: 5) of binary: python"},
+    {"launcher.failed", "['python', 't.py'] exits with return code = 1"},
+    {"grpc.limit", "RESOURCE_EXHAUSTED: Received message larger than max (5 vs. 4)"},
+    {"launcher.kill-9", "Command terminated by signal 9"},
+    {"shell.killed", "Killed: 9"},
+    {"shell.killed", "/bin/bash: line 1: 12345 Killed: 9               python train.py"},
+    {"shell.killed", "[1]+  Killed                  python train.py"},
     {"ended.signal", "SignalException: Process 5 got signal: 1"},
     {"cuda.error-code", "CUDA error 2 at kernels.cu:12: out of memory"},
     {"cuda.init", "Unexpected error from cudaGetDeviceCount(). Error 2: out of memory"},
@@ -288,6 +301,41 @@ TEST(AMention, IsNoMessage) {
   EXPECT_TRUE(read_text("emptying caches to avoid CUDA out of memory", "test").messages.empty());
   EXPECT_FALSE(read_text("worker 3: CUDA out of memory", "test").messages.empty());
   EXPECT_FALSE(read_text("no luck\nCUDA out of memory", "test").messages.empty());
+}
+
+TEST(AMention, StandsInSourceInHelpAndInTests) {
+  for (std::string_view text :
+       {"        print(\"WARNING: CUDA out of memory\")", "    logger.warning(f'rank 0: CUDA out of memory')",
+        "  --oom-retry N   how often a step is tried again after \"CUDA out of memory\"",
+        "test_a.py::test_oom[CUDA out of memory] PASSED",
+        "test_a.py::test_oom[\"CUDA out of memory. Tried to allocate 20.00 MiB\"] PASSED [100%]"}) {
+    EXPECT_TRUE(read_text(text, "test").messages.empty()) << text;
+  }
+  EXPECT_FALSE(read_text("test_a.py::test_step FAILED: CUDA out of memory", "test").messages.empty());
+}
+
+TEST(Templates, AnExitCodeBehindSeveralBlanks) {
+  EXPECT_EQ(only("      Reason:       Error\n      Exit Code:    137\n").id, "container.137");
+}
+
+// The runtime's own advice follows every error of it, broken where the terminal broke it.
+TEST(Templates, AdviceBehindAnErrorIsNoReason) {
+  const std::string advice =
+      "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+      "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1.\n";
+  for (size_t columns = 30; columns <= 120; ++columns) {
+    std::string lines;
+    size_t in_line = 0;
+    for (char c : "RuntimeError: CUDA error: out of memory\n" + advice) {
+      in_line = c == '\n' ? 0 : in_line + 1;
+      lines += c;
+      if (in_line == columns) {
+        lines += '\n';
+        in_line = 0;
+      }
+    }
+    EXPECT_EQ(only(lines).id, "cuda.error") << columns;
+  }
 }
 
 TEST(Templates, CompileAndEachHasAnExampleThatItMatches) {
