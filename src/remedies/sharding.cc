@@ -15,7 +15,7 @@ int stage_of(const Circumstances& circumstances) {
 
 Recipe in_torch(const Circumstances& circumstances, int stage) {
   Recipe recipe;
-  if (stage == 1) {
+  if (stage == 1 || !torch_is_at_least(circumstances, 1, 12)) {  // FSDP came then
     recipe = {.imports = {"from torch.distributed.optim import ZeroRedundancyOptimizer",
                           "from torch.nn.parallel import DistributedDataParallel"},
               .lines = {"model = DistributedDataParallel(model, gradient_as_bucket_view=True)"},
@@ -47,8 +47,9 @@ Recipe recipe_of(const Circumstances& circumstances) {
   }
   const std::string launcher = framework == "accelerate"  ? "accelerate launch --num_processes "
                                : framework == "deepspeed" ? "deepspeed --num_gpus "
-                                                          : "torchrun --nproc-per-node ";
-  recipe.imports.insert(recipe.imports.begin(), "# started with: " + launcher + ranks + " train.py");
+                                                          : "";
+  const std::string command = launcher.empty() ? torch_launcher(circumstances, ranks) : launcher + ranks + " train.py";
+  recipe.imports.insert(recipe.imports.begin(), "# started with: " + command);
   return recipe;
 }
 
@@ -60,7 +61,9 @@ Remedy sharding() {
           .effect = Effect::transform,
           .applies =
               [](const Circumstances& circumstances) {
-                return is_training_case(circumstances) && may_have_several_cards(circumstances);
+                // torch itself shards since 1.8: the optimizer's state.
+                return is_training_case(circumstances) && may_have_several_cards(circumstances) &&
+                       (has_config(circumstances) || torch_is_at_least(circumstances, 1, 8));
               },
           .recipe = recipe_of};
 }
