@@ -15,7 +15,7 @@ Remedy distributed_data_parallel() {
           .snippets =
               [](const Circumstances& circumstances) {
                 return python(R"(model = DistributedDataParallel(model.to(local_rank), device_ids=[local_rank]))") +
-                       bash(torch_launcher(circumstances, "gpu"));
+                       bash(torch_launcher(circumstances));
               }};
 }
 

@@ -45,11 +45,12 @@ Recipe recipe_of(const Circumstances& circumstances) {
     recipe.arguments = {"devices=" + ranks};
     return recipe;
   }
+  const bool has_torchrun = torch_is_at_least(circumstances, 1, 10);
   const std::string launcher = framework == "accelerate"  ? "accelerate launch --num_processes "
                                : framework == "deepspeed" ? "deepspeed --num_gpus "
-                                                          : "";
-  const std::string command = launcher.empty() ? torch_launcher(circumstances, ranks) : launcher + ranks + " train.py";
-  recipe.imports.insert(recipe.imports.begin(), "# started with: " + command);
+                               : has_torchrun             ? "torchrun --nproc-per-node "
+                                              : "python -m torch.distributed.launch --use_env --nproc_per_node ";
+  recipe.imports.insert(recipe.imports.begin(), "# started with: " + launcher + ranks + " train.py");
   return recipe;
 }
 

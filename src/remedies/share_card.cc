@@ -12,7 +12,7 @@ Remedy share_card() {
           .snippets = [](const Circumstances& circumstances) {
             return python(R"(import os
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"])))") +
-                   bash(torch_launcher(circumstances, "gpu"));
+                   bash(torch_launcher(circumstances));
           }};
 }
 

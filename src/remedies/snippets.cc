@@ -76,12 +76,10 @@ std::string_view allocator_variable(const Circumstances& circumstances) {
   return circumstances.is_rocm ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
 }
 
-std::string torch_launcher(const Circumstances& circumstances, std::string_view ranks) {
-  const bool has_torchrun = torch_is_at_least(circumstances, 1, 10);
-  const std::string count = !has_torchrun && ranks == "gpu" ? "8" : std::string(ranks);  // "gpu": as many as there are
-  return (has_torchrun ? "torchrun --nproc_per_node="
-                       : "python -m torch.distributed.launch --use_env --nproc_per_node=") +
-         count + " train.py";
+std::string torch_launcher(const Circumstances& circumstances) {
+  return torch_is_at_least(circumstances, 1, 10)
+             ? "torchrun --nproc_per_node=gpu train.py"
+             : "python -m torch.distributed.launch --use_env --nproc_per_node=8 train.py";
 }
 
 bool is_gpu_case(const Circumstances& circumstances) {

@@ -37,8 +37,8 @@ namespace oomscope {
 // older one wins where both are set; up to 2.8 there is only the older one, and on ROCm its twin.
 [[nodiscard]] std::string_view allocator_variable(const Circumstances& circumstances);
 
-// "torchrun --nproc_per_node=8 train.py", or what there was before 1.10.
-[[nodiscard]] std::string torch_launcher(const Circumstances& circumstances, std::string_view ranks);
+// A process on each card of the machine: torchrun, or what there was before 1.10.
+[[nodiscard]] std::string torch_launcher(const Circumstances& circumstances);
 
 // Predicates for Remedy::applies.
 [[nodiscard]] bool is_gpu_case(const Circumstances& circumstances);  // the card's memory, or a peak there

@@ -75,7 +75,8 @@ class ProofLines {
       return {with("PYTORCH_CUDA_ALLOC_CONF=backend:native python train.py", "native"),
               with("torch.cuda.memory._record_memory_history()", "before-first"),
               with("torch.cuda.memory._dump_snapshot(\"oom.pickle\")", "caught")};
-    if (!torch_is_at_least(version, 1, 4))
+    const bool is_open = facts_.failure != nullptr && facts_.failure->vintage.ends_with(" on");  // to newer releases
+    if (!torch_is_at_least(version, 1, 4) && !(is_open && facts_.around.torch_version.empty()))
       return {with("print(torch.cuda.memory_allocated(), torch.cuda.memory_cached())", "each-step")};
     if (!torch_is_at_least(version, 2, 0)) return {with("print(torch.cuda.memory_summary())", "each-step")};
     const bool is_new = torch_is_at_least(version, 2, 1);  // 2.0 records one event unless told otherwise

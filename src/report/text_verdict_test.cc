@@ -681,15 +681,17 @@ TEST(PhaseByProgress, TheSecondStep) {
   EXPECT_EQ(given->facts.phase, Phase::second_step);
 }
 
+using Logs = std::vector<std::pair<std::string, std::string>>;
+
 std::vector<std::string> remedies_for(const std::string& text) {
   std::vector<std::string> ids;
-  for (const Finding& finding : findings_of({{"a.log", text}})) {
+  for (const Finding& finding : findings_of(Logs{{"a.log", text}})) {
     for (const Change& change : finding.changes) ids.push_back(change.remedy);
   }
   return ids;
 }
 
-bool offers(const std::string& text, std::string_view remedy) {
+bool proposes(const std::string& text, std::string_view remedy) {
   const std::vector<std::string> ids = remedies_for(text);
   return std::find(ids.begin(), ids.end(), remedy) != ids.end();
 }
@@ -697,30 +699,30 @@ bool offers(const std::string& text, std::string_view remedy) {
 const std::string kShmWrite = "RuntimeError: unable to write to file </torch_12_34_5>: No space left on device (28)\n";
 
 TEST(SharedMemory, IsNotToBeLargerWhereItHasRoom) {
-  EXPECT_FALSE(offers("shm              64G   12M   64G   1% /dev/shm\n" + kShmWrite, "larger-shm"));
-  EXPECT_TRUE(offers("shm              64M   64M     0 100% /dev/shm\n" + kShmWrite, "larger-shm"));
+  EXPECT_FALSE(proposes("shm              64G   12M   64G   1% /dev/shm\n" + kShmWrite, "larger-shm"));
+  EXPECT_TRUE(proposes("shm              64M   64M     0 100% /dev/shm\n" + kShmWrite, "larger-shm"));
 }
 
 TEST(SharedMemory, IsWantedByOthersThanWorkersToo) {
-  const std::vector<Finding> findings =
-      findings_of({{"a.log",
-                    "ray.exceptions.ObjectStoreFullError: Failed to put object abc in object store because it is full. "
-                    "Object size is 1073741824 bytes.\n"}});
+  const std::vector<Finding> findings = findings_of(
+      Logs{{"a.log",
+            "ray.exceptions.ObjectStoreFullError: Failed to put object abc in object store because it is full. "
+            "Object size is 1073741824 bytes.\n"}});
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings.front().claim.key, "log.shared-memory-ray.claim");
-  EXPECT_FALSE(offers("loading weights: 100%\nBus error (core dumped)\n", "fewer-workers"));
+  EXPECT_FALSE(proposes("loading weights: 100%\nBus error (core dumped)\n", "fewer-workers"));
 }
 
 TEST(Limits, WhatIsProposedGoesBeyondThem) {
   const std::vector<Finding> findings = findings_of(
-      {{"a.log", "slurmstepd: error: Job 123 exceeded memory limit (335585280 > 335544320), being killed\n"}});
+      Logs{{"a.log", "slurmstepd: error: Job 123 exceeded memory limit (335585280 > 335544320), being killed\n"}});
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings.front().changes.front().commands.front(), "#SBATCH --mem=640G");
 }
 
 TEST(SharedCard, ItsOwnRanksAreNoLeftovers) {
-  const std::vector<Finding> findings = findings_of({{"rank0/train.log", shared(0, "18.00 GiB", "10.00 MiB")},
-                                                     {"rank1/train.log", shared(0, "18.00 GiB", "10.00 MiB")}});
+  const std::vector<Finding> findings = findings_of(Logs{{"rank0/train.log", shared(0, "18.00 GiB", "10.00 MiB")},
+                                                         {"rank1/train.log", shared(0, "18.00 GiB", "10.00 MiB")}});
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings.front().changes.front().remedy, "share-card");
 }
@@ -736,16 +738,16 @@ TEST(HostAllocation, OfACheckpointIsMappedInstead) {
       refused);
   ASSERT_FALSE(ids.empty());
   EXPECT_EQ(ids.front(), "load-on-cpu");
-  EXPECT_TRUE(offers("Microsoft Windows 11\n" + refused, "raise-page-file"));
+  EXPECT_TRUE(proposes("Microsoft Windows 11\n" + refused, "raise-page-file"));
 }
 
 TEST(Evaluation, OfAFrameworkHasNoGradientsAlready) {
   const std::string full = oom("2.00 GiB", "79.15 GiB", "76.00 GiB", "1.50 GiB", "77.00 GiB");
   EXPECT_FALSE(
-      offers("INFO: Sanity Checking DataLoader 0\nTraceback (most recent call last):\n"
-             "  File \"pl.py\", line 1, in validation_step\n    y=self(x)\n" +
-                 full,
-             "no-grad"));
+      proposes("INFO: Sanity Checking DataLoader 0\nTraceback (most recent call last):\n"
+               "  File \"pl.py\", line 1, in validation_step\n    y=self(x)\n" +
+                   full,
+               "no-grad"));
   const std::vector<std::string> ids = remedies_for(
       "Traceback (most recent call last):\n"
       "  File \"/x/site-packages/transformers/trainer.py\", line 3451, in evaluation_loop\n    a = b\n"
@@ -753,8 +755,8 @@ TEST(Evaluation, OfAFrameworkHasNoGradientsAlready) {
       full);
   ASSERT_FALSE(ids.empty());
   EXPECT_EQ(ids.front(), "results-to-cpu");
-  EXPECT_TRUE(offers("Traceback (most recent call last):\n  File \"t.py\", line 1, in validate\n    y=net(x)\n" + full,
-                     "no-grad"));
+  EXPECT_TRUE(proposes(
+      "Traceback (most recent call last):\n  File \"t.py\", line 1, in validate\n    y=net(x)\n" + full, "no-grad"));
 }
 
 std::string proof_of(const std::string& text) {

@@ -33,10 +33,14 @@ bool frames_are_of(const TextFacts& facts, std::initializer_list<std::string_vie
   });
 }
 
-// The first release of a range such as "2.2-2.8" or "2.9 or later".
+// The first release of a range such as "2.2-2.8" or "2.9 or later"; of one that begins in 1.x the last of 1.x, which
+// most ran.
 std::string oldest_release(std::string_view vintage) {
   const size_t end = std::min(vintage.find_first_not_of("0123456789."), vintage.size());
-  return std::string(vintage.substr(0, end));
+  std::string oldest(vintage.substr(0, end));
+  const std::string_view rest = vintage.substr(end);
+  if (!oldest.starts_with("1.")) return oldest;
+  return rest.starts_with("-1.") ? std::string(rest.substr(1)) : "1.13";
 }
 
 // Of the card that failed where the log lists it, else the least of all that it names: what works there works anywhere.
@@ -261,7 +265,8 @@ Circumstances circumstances_of(const TextFacts& facts) {
   known.kind = facts.kind;
   known.phase = facts.phase;
   known.torch_version = facts.around.torch_version;
-  if (known.torch_version.empty() && facts.failure != nullptr)
+  // The host's messages have been the same for years.
+  if (known.torch_version.empty() && facts.failure != nullptr && facts.failure->family != Family::host_alloc)
     known.torch_version = oldest_release(facts.failure->vintage);
   if (facts.around.expandable_segments) known.expandable_segments = true;
   known.compute_capability = compute_capability_of(facts);
