@@ -22,6 +22,7 @@ void merge_surroundings(const Surroundings& from, Surroundings& to) {
   if (!to.batch_bytes) to.batch_bytes = from.batch_bytes;
   if (to.framework.empty()) to.framework = from.framework;
   to.in_force.insert(from.in_force.begin(), from.in_force.end());
+  merge_limits(from.limits, to.limits);
   to.is_windows |= from.is_windows;
   to.is_cmd |= from.is_cmd;
   to.is_image_build |= from.is_image_build;
@@ -30,6 +31,7 @@ void merge_surroundings(const Surroundings& from, Surroundings& to) {
   to.is_container |= from.is_container;
   to.is_slurm |= from.is_slurm;
   to.is_rocm |= from.is_rocm;
+  to.has_sgd |= from.has_sgd;
   to.expandable_segments |= from.expandable_segments;
 }
 

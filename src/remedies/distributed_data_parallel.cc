@@ -13,9 +13,9 @@ Remedy distributed_data_parallel() {
                 return is_gpu_case(circumstances) && may_have_several_cards(circumstances);
               },
           .snippets =
-              [](const Circumstances&) {
+              [](const Circumstances& circumstances) {
                 return python(R"(model = DistributedDataParallel(model.to(local_rank), device_ids=[local_rank]))") +
-                       bash("torchrun --nproc_per_node=gpu train.py");
+                       bash(torch_launcher(circumstances));
               }};
 }
 

@@ -15,12 +15,15 @@ Remedy larger_shm() {
               },
           .snippets =
               [](const Circumstances& circumstances) {
+                const std::string remount =
+                    "mount -o remount,size=" + raised_gib(circumstances.limits.shm_bytes, "16") + "G /dev/shm";
+                if (circumstances.limits.is_host_shm) return bash(remount + "  # on the host, whose /dev/shm it is");
                 const std::string in_container =
-                    "docker run --shm-size=16g IMAGE\n# Kubernetes: an emptyDir volume with medium: Memory, mounted at "
+                    "docker run --shm-size=" + raised_gib(circumstances.limits.shm_bytes, "16") +
+                    "g IMAGE\n# Kubernetes: an emptyDir volume with medium: Memory, mounted at "
                     "/dev/shm";
-                return bash(circumstances.is_container
-                                ? in_container
-                                : in_container + "\n# without a container: mount -o remount,size=16G /dev/shm");
+                return bash(circumstances.is_container ? in_container
+                                                       : in_container + "\n" + remount + "  # without a container");
               }};
 }
 

@@ -38,11 +38,18 @@ Remedy lighter_optimizer() {
   return {.id = "lighter-optimizer",
           .page = "optimizer-state",
           .effect = Effect::transform,
-          .applies = is_training_case,
+          .applies =
+              [](const Circumstances& circumstances) {
+                const bool has_less = !circumstances.has_momentum_alone || torch_is_at_least(circumstances, 1, 8);
+                return is_training_case(circumstances) && (has_less || !circumstances.variant.empty());
+              },
           .recipe =
               [](const Circumstances& circumstances) {
                 if (circumstances.variant == "sgd") return sgd(circumstances, false);
                 if (circumstances.variant == "sgd-momentum") return sgd(circumstances, true);
+                // 8-bit states came years after 1.7.
+                if (circumstances.variant.empty() && !torch_is_at_least(circumstances, 1, 8))
+                  return sgd(circumstances, true);
                 return circumstances.variant == "adafactor" ? adafactor(circumstances) : eight_bit(circumstances);
               },
           .saved_bytes =

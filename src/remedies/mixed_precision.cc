@@ -1,4 +1,4 @@
-// 16-bit compute. Which type depends on the card: no fast fp16 before sm_70, no bf16 before sm_80.
+// 16-bit compute, since torch 1.6. Which type depends on the card: no fast fp16 before sm_70, no bf16 before sm_80.
 #include "remedies/catalogue.h"
 #include "remedies/recipe.h"
 #include "remedies/snippets.h"
@@ -7,7 +7,8 @@ namespace oomscope {
 namespace {
 
 bool can_compute_in_16_bits(const Circumstances& circumstances) {
-  return is_gpu_case(circumstances) && circumstances.compute_capability.value_or(80) >= 70 && !circumstances.is_16_bit;
+  return is_gpu_case(circumstances) && circumstances.compute_capability.value_or(80) >= 70 &&
+         !circumstances.is_16_bit && torch_is_at_least(circumstances, 1, 6);
 }
 
 // torch.autocast takes the device since 1.10; before, only CUDA had one.

@@ -31,6 +31,18 @@ Recipe parameters(const Circumstances& circumstances) {
           .lines = {"model = FullyShardedDataParallel(model, cpu_offload=CPUOffload(offload_params=True))"}};
 }
 
+bool moves_states(const Circumstances& circumstances) {
+  const bool is_step = circumstances.phase == Phase::optimizer_step || circumstances.phase == Phase::second_step;
+  return circumstances.variant == "offload-optimizer" || (circumstances.variant.empty() && is_step);
+}
+
+// Is there what the recipe names? torchao asks for 2.4, FSDP came with 1.12, save_on_cpu with 1.10.
+bool has_release(const Circumstances& circumstances) {
+  if (has_config(circumstances)) return true;
+  if (moves_states(circumstances)) return torch_is_at_least(circumstances, 2, 4);
+  return torch_is_at_least(circumstances, 1, circumstances.variant == "offload-parameters" ? 12 : 10);
+}
+
 bool is_llama(const Circumstances& circumstances) { return circumstances.framework == "llama.cpp"; }
 
 // What forward keeps. A framework that runs the loop calls forward somewhere in it.
@@ -46,7 +58,10 @@ Remedy offload() {
   return {.id = "offload",
           .page = "capacity",
           .effect = Effect::transform,
-          .applies = is_gpu_case,
+          .applies =
+              [](const Circumstances& circumstances) {
+                return is_gpu_case(circumstances) && (is_llama(circumstances) || has_release(circumstances));
+              },
           .snippets =
               [](const Circumstances& circumstances) {
                 return is_llama(circumstances) ? bash("llama-server -m MODEL.gguf -ngl 20  # layers on the card")
@@ -54,10 +69,7 @@ Remedy offload() {
               },
           .recipe =
               [](const Circumstances& circumstances) {
-                const bool is_step =
-                    circumstances.phase == Phase::optimizer_step || circumstances.phase == Phase::second_step;
-                const bool for_states = circumstances.variant.empty() && is_step && !is_llama(circumstances);
-                if (circumstances.variant == "offload-optimizer" || for_states) return states(circumstances);
+                if (moves_states(circumstances) && !is_llama(circumstances)) return states(circumstances);
                 if (circumstances.variant == "offload-parameters") return parameters(circumstances);
                 if (circumstances.framework == "transformers") {
                   return Recipe{.lines = {"model = AutoModelForCausalLM.from_pretrained(name, device_map=\"auto\", "

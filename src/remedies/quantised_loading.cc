@@ -8,7 +8,12 @@ Remedy quantised_loading() {
   return {.id = "quantised-loading",
           .page = "capacity",
           .effect = Effect::figures,
-          .applies = is_gpu_case,
+          .applies =
+              [](const Circumstances& circumstances) {
+                const bool is_trained =  // such weights take no gradients
+                    circumstances.phase == Phase::backward || circumstances.phase == Phase::optimizer_step;
+                return is_gpu_case(circumstances) && !is_trained;
+              },
           .snippets =
               [](const Circumstances& circumstances) {
                 if (circumstances.framework == "vllm") return bash(R"(vllm serve NAME-AWQ --quantization awq)");

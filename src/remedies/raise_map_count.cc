@@ -9,7 +9,9 @@ Remedy raise_map_count() {
           .page = "shared-memory",
           .effect = Effect::figures,
           .applies = is_loader_case,
-          .snippets = [](const Circumstances&) { return bash(R"(sudo sysctl -w vm.max_map_count=1048576)"); }};
+          .snippets = [](const Circumstances& circumstances) {
+            return bash("sudo sysctl -w vm.max_map_count=" + raised_count(circumstances.limits.mappings, 1048576));
+          }};
 }
 
 }  // namespace oomscope

@@ -9,9 +9,10 @@ Remedy raise_ulimit() {
           .page = "descriptors",
           .effect = Effect::figures,
           .applies = is_loader_case,
-          .snippets = [](const Circumstances&) {
-            return std::vector<Snippet>{{Place::bash, "ulimit -n 65536"},
-                                        {Place::sbatch, "ulimit -n 65536"},
+          .snippets = [](const Circumstances& circumstances) {
+            const std::string raised = "ulimit -n " + raised_count(circumstances.limits.open_files, 65536);
+            return std::vector<Snippet>{{Place::bash, raised},
+                                        {Place::sbatch, raised},
                                         {Place::python,
                                          "import resource\nlimits = "
                                          "resource.getrlimit(resource.RLIMIT_NOFILE)\nresource.setrlimit(resource."

@@ -86,6 +86,58 @@ TEST(AllocatorSetting, IsNotProposedWhereItIsOnAlready) {
   EXPECT_TRUE(applies("allocator-setting", {.expandable_segments = true, .settings = "max_split_size_mb:64"}));
 }
 
+TEST(Snippets, GoBeyondTheLimitsInForce) {
+  const Circumstances known{.kind = Kind::cgroup_or_slurm_limit,
+                            .framework = "vllm",
+                            .failing_card = 0,
+                            .limits = {.memory_bytes = 128 * kGiB,
+                                       .shm_bytes = 32 * kGiB,
+                                       .open_files = 1048576,
+                                       .mappings = 2097152,
+                                       .engine_share = 0.98,
+                                       .engine_tokens = 4096,
+                                       .engine_sequences = 4,
+                                       .visible_cards = "1"}};
+  EXPECT_EQ(snippet("raise-cgroup-limit", Place::sbatch, known), "#SBATCH --mem=256G");
+  EXPECT_NE(snippet("larger-shm", Place::bash, known).find("--shm-size=64g"), std::string::npos);
+  EXPECT_EQ(snippet("raise-ulimit", Place::bash, known), "ulimit -n 2097152");
+  EXPECT_EQ(snippet("raise-map-count", Place::bash, known), "sudo sysctl -w vm.max_map_count=4194304");
+  EXPECT_EQ(snippet("smaller-kv-cache", Place::bash, known),
+            "vllm serve NAME --gpu-memory-utilization 0.98 --max-model-len 2048 --max-num-seqs 2");
+  EXPECT_EQ(snippet("other-gpu", Place::bash, known), "export CUDA_VISIBLE_DEVICES=0");
+  EXPECT_EQ(snippet("other-gpu", Place::bash, {.failing_card = 1, .limits = {.visible_cards = "2,5,7"}}),
+            "export CUDA_VISIBLE_DEVICES=2,7");
+  EXPECT_EQ(snippet("raise-ulimit", Place::bash, {.limits = {.open_files = 1024}}), "ulimit -n 65536");
+  EXPECT_EQ(snippet("larger-shm", Place::bash, {.limits = {.is_host_shm = true}}),
+            "mount -o remount,size=16G /dev/shm  # on the host, whose /dev/shm it is");
+}
+
+TEST(QuantisedLoading, IsForWeightsThatAreNotTrained) {
+  EXPECT_FALSE(applies("quantised-loading", {.phase = Phase::backward}));
+  EXPECT_TRUE(applies("quantised-loading", {.phase = Phase::load}));
+}
+
+TEST(Remedies, NameOnlyWhatTheReleaseHas) {
+  const Circumstances old{.phase = Phase::optimizer_step, .torch_version = "1.0"};
+  for (std::string_view id : {"fused-optimizer", "sharding", "offload", "mixed-precision", "set-to-none"})
+    EXPECT_FALSE(applies(id, old)) << id;
+  EXPECT_EQ(snippet("lighter-optimizer", Place::python, old).find("bitsandbytes"), std::string::npos);
+  EXPECT_EQ(snippet("share-card", Place::bash, old),
+            "python -m torch.distributed.launch --use_env --nproc_per_node=8 train.py");
+  EXPECT_TRUE(applies("offload", {.phase = Phase::backward, .torch_version = "1.10"}));
+  EXPECT_NE(snippet("sharding", Place::python, {.torch_version = "1.8"}).find("ZeroRedundancyOptimizer"),
+            std::string::npos);
+}
+
+TEST(FusedOptimizer, IsThatOfTheJob) {
+  const auto lines = [](std::string version) {
+    return snippet("fused-optimizer", Place::python, {.torch_version = std::move(version), .has_momentum_alone = true});
+  };
+  EXPECT_NE(lines("2.3").find("torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, fused=True)"),
+            std::string::npos);
+  EXPECT_NE(lines("2.1").find("foreach=False"), std::string::npos);
+}
+
 TEST(ChangeOf, TellsWhatTheFiguresSave) {
   const Change change = change_of(*find_remedy("set-to-none"), {.figures = {.gradients = 500 * kMiB}});
   ASSERT_TRUE(change.predicted);

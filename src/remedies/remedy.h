@@ -22,6 +22,7 @@
 
 #include "types/finding.h"
 #include "types/kind.h"
+#include "types/limits_in_force.h"
 #include "types/phase.h"
 
 namespace oomscope {
@@ -65,8 +66,9 @@ struct Circumstances {
   std::optional<int> ranks_on_host = {};
   std::optional<bool> pin_memory = {};
   std::optional<int> visible_devices = {};
-  bool is_16_bit = false;     // computes in 16 bits already
-  bool is_inference = false;  // passes without a backward, whose graphs nobody keeps
+  std::optional<int> failing_card = {};  // index among the visible ones
+  bool is_16_bit = false;                // computes in 16 bits already
+  bool is_inference = false;             // passes without a backward, whose graphs nobody keeps
   bool has_momentum_alone =
       false;               // its optimizer keeps one number a parameter, as SGD with momentum does; else Adam's
   bool has_images = true;  // goes through convolutions; else through layers that take tokens
@@ -81,6 +83,7 @@ struct Circumstances {
   bool is_image_build = false;  // of a container
   bool is_rocm = false;
   std::set<std::string, std::less<>> in_force = {};  // remedies that the case has already
+  LimitsInForce limits = {};
   Figures figures = {};
 };
 

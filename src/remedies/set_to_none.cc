@@ -12,7 +12,7 @@ Remedy set_to_none() {
           .applies =
               [](const Circumstances& circumstances) {
                 return is_gpu_case(circumstances) && circumstances.phase != Phase::backward &&
-                       circumstances.phase != Phase::optimizer_step;
+                       circumstances.phase != Phase::optimizer_step && torch_is_at_least(circumstances, 1, 7);
               },
           .recipe =
               [](const Circumstances& circumstances) {

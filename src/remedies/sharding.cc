@@ -15,7 +15,7 @@ int stage_of(const Circumstances& circumstances) {
 
 Recipe in_torch(const Circumstances& circumstances, int stage) {
   Recipe recipe;
-  if (stage == 1) {
+  if (stage == 1 || !torch_is_at_least(circumstances, 1, 12)) {  // FSDP came then
     recipe = {.imports = {"from torch.distributed.optim import ZeroRedundancyOptimizer",
                           "from torch.nn.parallel import DistributedDataParallel"},
               .lines = {"model = DistributedDataParallel(model, gradient_as_bucket_view=True)"},
@@ -45,9 +45,11 @@ Recipe recipe_of(const Circumstances& circumstances) {
     recipe.arguments = {"devices=" + ranks};
     return recipe;
   }
+  const bool has_torchrun = torch_is_at_least(circumstances, 1, 10);
   const std::string launcher = framework == "accelerate"  ? "accelerate launch --num_processes "
                                : framework == "deepspeed" ? "deepspeed --num_gpus "
-                                                          : "torchrun --nproc-per-node ";
+                               : has_torchrun             ? "torchrun --nproc-per-node "
+                                              : "python -m torch.distributed.launch --use_env --nproc_per_node ";
   recipe.imports.insert(recipe.imports.begin(), "# started with: " + launcher + ranks + " train.py");
   return recipe;
 }
@@ -60,7 +62,9 @@ Remedy sharding() {
           .effect = Effect::transform,
           .applies =
               [](const Circumstances& circumstances) {
-                return is_training_case(circumstances) && may_have_several_cards(circumstances);
+                // torch itself shards since 1.8: the optimizer's state.
+                return is_training_case(circumstances) && may_have_several_cards(circumstances) &&
+                       (has_config(circumstances) || torch_is_at_least(circumstances, 1, 8));
               },
           .recipe = recipe_of};
 }

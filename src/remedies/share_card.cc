@@ -9,10 +9,10 @@ Remedy share_card() {
           .page = "ranks-share-card",
           .effect = Effect::figures,
           .applies = is_gpu_case,
-          .snippets = [](const Circumstances&) {
+          .snippets = [](const Circumstances& circumstances) {
             return python(R"(import os
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"])))") +
-                   bash("torchrun --nproc_per_node=gpu train.py");
+                   bash(torch_launcher(circumstances));
           }};
 }
 

@@ -1,8 +1,26 @@
 // Keys and values of every token of every sequence.
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
 #include "remedies/catalogue.h"
 #include "remedies/snippets.h"
 
 namespace oomscope {
+namespace {
+
+// Half the tokens and sequences that are in force, and no smaller a share of the card.
+std::string engine_line(const LimitsInForce& limits) {
+  const auto half = [](const std::optional<int64_t>& value, int64_t usual) {
+    return value ? std::max<int64_t>(1, std::min(usual, *value / 2)) : usual;
+  };
+  return fmt::format("vllm serve NAME --gpu-memory-utilization {:.2g} --max-model-len {} --max-num-seqs {}",
+                     std::max(0.95, limits.engine_share.value_or(0)), half(limits.engine_tokens, 8192),
+                     half(limits.engine_sequences, 16));
+}
+
+}  // namespace
 
 Remedy smaller_kv_cache() {
   return {
@@ -15,8 +33,7 @@ Remedy smaller_kv_cache() {
           },
       .snippets =
           [](const Circumstances& circumstances) {
-            if (circumstances.framework == "vllm")
-              return bash(R"(vllm serve NAME --gpu-memory-utilization 0.95 --max-model-len 8192 --max-num-seqs 16)");
+            if (circumstances.framework == "vllm") return bash(engine_line(circumstances.limits));
             if (circumstances.framework == "llama.cpp")
               return bash("llama-server -m MODEL.gguf -c 4096 --cache-type-k q8_0 --cache-type-v q8_0 --flash-attn on");
             return python(R"(model.generate(inputs, max_new_tokens=256, cache_implementation="static"))");

@@ -4,6 +4,9 @@
 #include <charconv>
 #include <utility>
 
+#include "base/bytes_text.h"
+#include "types/limits.h"
+
 namespace oomscope {
 namespace {
 
@@ -33,6 +36,17 @@ std::string workers_of(const Circumstances& circumstances) {
   return circumstances.num_workers ? std::to_string(*circumstances.num_workers) : "num_workers";
 }
 
+std::string raised_gib(const std::optional<int64_t>& limit_bytes, std::string_view usual) {
+  if (!limit_bytes || *limit_bytes <= 0) return std::string(usual);
+  const int64_t twice = 2 * std::min(*limit_bytes, kMaxSizeBytes);
+  return std::to_string((twice + kGiB - 1) / kGiB);
+}
+
+std::string raised_count(const std::optional<int64_t>& limit, int64_t usual) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  return std::to_string(std::max(usual, 2 * std::clamp<int64_t>(limit.value_or(0), 0, kMost)));
+}
+
 std::vector<Snippet> loader(const Circumstances& circumstances, std::string_view arguments) {
   const std::string batch = circumstances.batch_size ? std::to_string(*circumstances.batch_size) : "batch_size";
   return python("loader = DataLoader(dataset, batch_size=" + batch + ", " + std::string(arguments) + ")");
@@ -60,6 +74,12 @@ std::string_view allocator_variable(const Circumstances& circumstances) {
   const bool is_new = !circumstances.torch_version.empty() && torch_is_at_least(circumstances, 2, 9);
   if (is_new) return "PYTORCH_ALLOC_CONF";
   return circumstances.is_rocm ? "PYTORCH_HIP_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+}
+
+std::string torch_launcher(const Circumstances& circumstances) {
+  return torch_is_at_least(circumstances, 1, 10)
+             ? "torchrun --nproc_per_node=gpu train.py"
+             : "python -m torch.distributed.launch --use_env --nproc_per_node=8 train.py";
 }
 
 bool is_gpu_case(const Circumstances& circumstances) {

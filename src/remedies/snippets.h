@@ -21,6 +21,12 @@ namespace oomscope {
 // "loader = DataLoader(dataset, batch_size=32, num_workers=2)": the case's own batch, or the name of one.
 [[nodiscard]] std::vector<Snippet> loader(const Circumstances& circumstances, std::string_view arguments);
 
+// Twice the limit in GiB, rounded up, as digits; `usual` where no limit is known.
+[[nodiscard]] std::string raised_gib(const std::optional<int64_t>& limit_bytes, std::string_view usual);
+
+// Twice the limit, or `usual` where that is more or no limit is known.
+[[nodiscard]] std::string raised_count(const std::optional<int64_t>& limit, int64_t usual);
+
 // The case's number of workers, or the name of one.
 [[nodiscard]] std::string workers_of(const Circumstances& circumstances);
 
@@ -30,6 +36,9 @@ namespace oomscope {
 // The variable that this torch reads its allocator settings from. Releases since 2.9 know the new name too, and the
 // older one wins where both are set; up to 2.8 there is only the older one, and on ROCm its twin.
 [[nodiscard]] std::string_view allocator_variable(const Circumstances& circumstances);
+
+// A process on each card of the machine: torchrun, or what there was before 1.10.
+[[nodiscard]] std::string torch_launcher(const Circumstances& circumstances);
 
 // Predicates for Remedy::applies.
 [[nodiscard]] bool is_gpu_case(const Circumstances& circumstances);  // the card's memory, or a peak there

@@ -121,6 +121,20 @@ Document explain_cause(const CauseGuide& guide, Language language) {
   return document;
 }
 
+// Of the plain case, and what the other schedulers are told.
+std::vector<Snippet> snippets_anywhere(const Remedy& remedy) {
+  std::vector<Snippet> all = snippets_of(remedy, Circumstances{});
+  for (const char* scheduler : {"pbs", "sge", "lsf", "condor"}) {
+    for (const Snippet& snippet : snippets_of(remedy, Circumstances{.scheduler = scheduler})) {
+      const bool is_known = std::any_of(all.begin(), all.end(), [&](const Snippet& each) {
+        return each.place == snippet.place && each.lines == snippet.lines;
+      });
+      if (!is_known) all.push_back(snippet);
+    }
+  }
+  return all;
+}
+
 Document explain_remedy(const Remedy& remedy, Language language) {
   Document document;
   add_heading(document, remedy.id, remedy_text(remedy, language));
@@ -132,7 +146,7 @@ Document explain_remedy(const Remedy& remedy, Language language) {
                          filled("effect", "effect", effect, language)}};
   document.sections.push_back({.body = std::move(facts), .joined = true});
   std::string shown;  // a notebook's cell often repeats the file's lines
-  for (const Snippet& snippet : snippets_of(remedy, Circumstances{})) {
+  for (const Snippet& snippet : snippets_anywhere(remedy)) {
     if (snippet.lines == shown) continue;
     shown = snippet.lines;
     Lines lines{.title = filled("paste", "place", std::string(name_of(snippet.place)), language),
@@ -183,7 +197,7 @@ Json remedy_json(const Remedy& remedy) {
                {"effect", std::string(name_of(remedy.effect))},
                {"causes", ids_json(causes_helped(remedy.id))},
                {"snippets", Json::array()}};
-  for (const Snippet& snippet : snippets_of(remedy, Circumstances{})) {
+  for (const Snippet& snippet : snippets_anywhere(remedy)) {
     json["snippets"].push_back({{"place", std::string(name_of(snippet.place))}, {"lines", snippet.lines}});
   }
   return json;

@@ -25,7 +25,12 @@ TEST(Words, EveryRemedyHasItsTexts) {
 
 TEST(Words, EveryCommentOfASnippetIsThere) {
   for (const Remedy& remedy : remedies()) {
-    for (const Snippet& snippet : snippets_of(remedy, Circumstances{})) {
+    std::vector<Snippet> all = snippets_of(remedy, Circumstances{});
+    const Circumstances others[] = {{.scheduler = "condor"}, {.is_evicted = true}, {.limits = {.is_host_shm = true}}};
+    for (const Circumstances& other : others) {
+      for (Snippet& snippet : snippets_of(remedy, other)) all.push_back(std::move(snippet));
+    }
+    for (const Snippet& snippet : all) {
       for (size_t at = snippet.lines.find("# "); at != std::string::npos; at = snippet.lines.find("# ", at + 1)) {
         const std::string comment = snippet.lines.substr(at + 2, snippet.lines.find('\n', at) - at - 2);
         EXPECT_TRUE(word("comment." + comment, Language::chinese)) << remedy.id << ": " << comment;
@@ -57,6 +62,14 @@ TEST(Explain, NoPlaceholderIsLeft) {
     const std::string text = say(change_of(remedy, Circumstances{}).text, Language::english);
     EXPECT_EQ(text.find('{'), std::string::npos) << remedy.id << ": " << text;
   }
+}
+
+TEST(Explain, ShowsTheLinesOfEachScheduler) {
+  const Result<Document> document = explain_one("raise-cgroup-limit", Language::english);
+  ASSERT_TRUE(document);
+  const std::string text = document->payload.dump();
+  for (const char* line : {"qsub -l mem=", "qsub -l h_vmem=", "bsub -M ", "request_memory = ", "#SBATCH --mem="})
+    EXPECT_NE(text.find(line), std::string::npos) << line;
 }
 
 TEST(Explain, AnUnknownIdNamesTheNearest) {

@@ -70,6 +70,14 @@ class ProofLines {
     std::string version = facts_.around.torch_version;
     if (version.empty() && facts_.failure != nullptr && !facts_.failure->vintage.starts_with("1.0 on"))
       version = facts_.failure->vintage.substr(0, facts_.failure->vintage.find_first_not_of("0123456789."));
+    // The one backend that records no history.
+    if (facts_.failure != nullptr && facts_.failure->id.starts_with("cuda.async"))
+      return {with("PYTORCH_CUDA_ALLOC_CONF=backend:native python train.py", "native"),
+              with("torch.cuda.memory._record_memory_history()", "before-first"),
+              with("torch.cuda.memory._dump_snapshot(\"oom.pickle\")", "caught")};
+    const bool is_open = facts_.failure != nullptr && facts_.failure->vintage.ends_with(" on");  // to newer releases
+    if (!torch_is_at_least(version, 1, 4) && !(is_open && facts_.around.torch_version.empty()))
+      return {with("print(torch.cuda.memory_allocated(), torch.cuda.memory_cached())", "each-step")};
     if (!torch_is_at_least(version, 2, 0)) return {with("print(torch.cuda.memory_summary())", "each-step")};
     const bool is_new = torch_is_at_least(version, 2, 1);  // 2.0 records one event unless told otherwise
     const std::string arguments = is_new ? "" : "True, trace_alloc_max_entries=100000, trace_alloc_record_context=True";
@@ -80,7 +88,9 @@ class ProofLines {
   [[nodiscard]] std::vector<std::string> of_backend(std::string_view id) const {
     if (id.starts_with("mps"))
       return {with("print(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())", "each-step")};
-    if (id.starts_with("xpu")) return {with("print(torch.xpu.memory_summary())", "each-step")};
+    const std::string& backend = facts_.failure->backend;
+    if (id.starts_with("npu") || backend == "NPU") return {with("print(torch.npu.memory_summary())", "each-step")};
+    if (id.starts_with("xpu") || backend == "XPU") return {with("print(torch.xpu.memory_summary())", "each-step")};
     return {};
   }
 
@@ -95,7 +105,11 @@ class ProofLines {
   [[nodiscard]] std::vector<std::string> of_no_memory() const {
     const TextMessage& failure = *facts_.failure;
     if (failure.family == Family::disk) return {"df -h .", "quota -s"};
-    const bool on_device = failure.family == Family::device && failure.id != "triton.shared";
+    const bool on_device = failure.family == Family::device;
+    if (failure.id == "triton.shared")
+      return {"print(torch.cuda.get_device_properties(0))", "TRITON_PRINT_AUTOTUNING=1 python train.py"};
+    if (failure.id == "ended.time-limit" && facts_.around.is_slurm)
+      return {"sacct -j JOBID --format=JobID,State,Elapsed,Timelimit,MaxRSS"};
     if (on_device) return {"CUDA_LAUNCH_BLOCKING=1 python train.py"};
     return {};
   }

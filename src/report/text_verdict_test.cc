@@ -6,6 +6,7 @@
 #include "analysis/rules/ranking.h"
 #include "analysis/rules/rule.h"
 #include "evidence/text/text_reader.h"
+#include "report/proof_lines.h"
 
 namespace oomscope {
 namespace {
@@ -790,6 +791,107 @@ TEST(PhaseByProgress, TheSecondStep) {
   const auto given = facts_of({"  1%|1         | 1/100 [00:03<05:00,  3.00s/it, loss=2.5]\n" +
                                oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")});
   EXPECT_EQ(given->facts.phase, Phase::second_step);
+}
+
+using Logs = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<std::string> remedies_for(const std::string& text) {
+  std::vector<std::string> ids;
+  for (const Finding& finding : findings_of(Logs{{"a.log", text}})) {
+    for (const Change& change : finding.changes) ids.push_back(change.remedy);
+  }
+  return ids;
+}
+
+bool proposes(const std::string& text, std::string_view remedy) {
+  const std::vector<std::string> ids = remedies_for(text);
+  return std::find(ids.begin(), ids.end(), remedy) != ids.end();
+}
+
+const std::string kShmWrite = "RuntimeError: unable to write to file </torch_12_34_5>: No space left on device (28)\n";
+
+TEST(SharedMemory, IsNotToBeLargerWhereItHasRoom) {
+  EXPECT_FALSE(proposes("shm              64G   12M   64G   1% /dev/shm\n" + kShmWrite, "larger-shm"));
+  EXPECT_TRUE(proposes("shm              64M   64M     0 100% /dev/shm\n" + kShmWrite, "larger-shm"));
+}
+
+TEST(SharedMemory, IsWantedByOthersThanWorkersToo) {
+  const std::vector<Finding> findings = findings_of(
+      Logs{{"a.log",
+            "ray.exceptions.ObjectStoreFullError: Failed to put object abc in object store because it is full. "
+            "Object size is 1073741824 bytes.\n"}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().claim.key, "log.shared-memory-ray.claim");
+  EXPECT_FALSE(proposes("loading weights: 100%\nBus error (core dumped)\n", "fewer-workers"));
+}
+
+TEST(Limits, WhatIsProposedGoesBeyondThem) {
+  const std::vector<Finding> findings = findings_of(
+      Logs{{"a.log", "slurmstepd: error: Job 123 exceeded memory limit (335585280 > 335544320), being killed\n"}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().changes.front().commands.front(), "#SBATCH --mem=640G");
+}
+
+TEST(SharedCard, ItsOwnRanksAreNoLeftovers) {
+  const std::vector<Finding> findings = findings_of(Logs{{"rank0/train.log", shared(0, "18.00 GiB", "10.00 MiB")},
+                                                         {"rank1/train.log", shared(0, "18.00 GiB", "10.00 MiB")}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().changes.front().remedy, "share-card");
+}
+
+TEST(HostAllocation, OfACheckpointIsMappedInstead) {
+  const std::string refused =
+      "RuntimeError: [enforce fail at alloc_cpu.cpp:114] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+      "tried "
+      "to allocate 13743895347 bytes. Error code 12 (Cannot allocate memory)\n";
+  const std::vector<std::string> ids = remedies_for(
+      "Traceback (most recent call last):\n  File \"train.py\", line 20, in main\n"
+      "    model.load_state_dict(torch.load(\"x.pt\", map_location=\"cpu\"))\n" +
+      refused);
+  ASSERT_FALSE(ids.empty());
+  EXPECT_EQ(ids.front(), "load-on-cpu");
+  EXPECT_TRUE(proposes("Microsoft Windows 11\n" + refused, "raise-page-file"));
+}
+
+TEST(Evaluation, OfAFrameworkHasNoGradientsAlready) {
+  const std::string full = oom("2.00 GiB", "79.15 GiB", "76.00 GiB", "1.50 GiB", "77.00 GiB");
+  EXPECT_FALSE(
+      proposes("INFO: Sanity Checking DataLoader 0\nTraceback (most recent call last):\n"
+               "  File \"pl.py\", line 1, in validation_step\n    y=self(x)\n" +
+                   full,
+               "no-grad"));
+  const std::vector<std::string> ids = remedies_for(
+      "Traceback (most recent call last):\n"
+      "  File \"/x/site-packages/transformers/trainer.py\", line 3451, in evaluation_loop\n    a = b\n"
+      "  File \"/x/site-packages/transformers/trainer_pt_utils.py\", line 100, in nested_concat\n    return c\n" +
+      full);
+  ASSERT_FALSE(ids.empty());
+  EXPECT_EQ(ids.front(), "results-to-cpu");
+  EXPECT_TRUE(proposes(
+      "Traceback (most recent call last):\n  File \"t.py\", line 1, in validate\n    y=net(x)\n" + full, "no-grad"));
+}
+
+std::string proof_of(const std::string& text) {
+  const std::vector<std::string> lines = proof_lines(facts_of({text})->facts, Language::english);
+  return lines.empty() ? "" : lines.front();
+}
+
+TEST(ProofLines, AreThoseOfTheBackend) {
+  EXPECT_NE(
+      proof_of("torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
+               "of 15.91 GiB. Of the allocated memory 14.00 GiB is allocated by PyTorch, and 500.00 MiB is "
+               "reserved by PyTorch but unallocated.\n")
+          .find("torch.xpu"),
+      std::string::npos);
+  EXPECT_NE(proof_of("torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\n"
+                     "Currently allocated     : 22.10 GiB\nRequested               : 512.00 MiB\n"
+                     "Device limit            : 23.64 GiB\nFree (according to CUDA): 12.00 MiB\n")
+                .find("backend:native"),
+            std::string::npos);
+  EXPECT_NE(proof_of("slurmstepd: error: *** JOB 12345 ON node01 CANCELLED AT 2024-05-01T10:00:00 DUE TO TIME LIMIT "
+                     "***\n")
+                .find("sacct"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "base/caveat.h"
 #include "types/kind.h"
+#include "types/limits_in_force.h"
 
 namespace oomscope {
 
@@ -175,6 +176,7 @@ struct Surroundings {
   std::optional<double> batch_bytes;  // of a batch as the loader hands it out
   std::string framework;              // as remedies name it: lightning, transformers, accelerate, deepspeed, vllm ...
   std::set<std::string, std::less<>> in_force;  // measures that are taken already, by the ids of their remedies
+  LimitsInForce limits;
   bool is_windows = false;
   bool is_cmd = false;          // Windows' older prompt
   bool is_image_build = false;  // of a container: a Dockerfile's steps
@@ -183,6 +185,7 @@ struct Surroundings {
   bool is_container = false;
   bool is_slurm = false;
   bool is_rocm = false;
+  bool has_sgd = false;  // its optimizer is torch.optim.SGD or as a configuration names it
   bool expandable_segments = false;
 };
 

@@ -42,6 +42,13 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   if (id == "runtime.heap") return {finding};  // which a setting of the runtime limits, not the machine
   if (is_pinned) add_changes(text, {"no-pinning", "fewer-workers", "more-host-memory"}, finding);
   if (is_fork) add_changes(text, {"fewer-workers", "more-host-memory", "memory-mapped-data"}, finding);
+  const bool is_plain = !is_pinned && !is_fork && !is_impossible;
+  if (is_plain && text.around.is_windows) add_changes(text, {"raise-page-file"}, finding);
+  if (is_plain && (text.phase == Phase::resume || text.phase == Phase::load)) {  // weights, whatever the batch
+    add_changes(text, {"load-on-cpu", "more-host-memory"}, finding);
+    add_listed_host(text, finding);
+    return {finding};
+  }
   constexpr int64_t kOneHugeTensor = int64_t{8} << 30;
   if (text.card.tried.value_or(0) >= kOneHugeTensor)
     add_changes(text, {"smaller-input", "process-in-chunks", "more-host-memory"}, finding);

@@ -16,6 +16,8 @@ std::vector<Finding> find_log_other_processes(const CaseFacts& facts) {
                                 {size_value("tried", text.card.tried), size_value("others", text.card.foreign()),
                                  size_value("reserved", text.card.reserved), size_value("total", text.card.total)});
   finding.id = "other-memory-on-card";
+  // Its own ranks are no leftovers to be ended.
+  if (!find_log_share_card(facts).empty()) add_changes(text, {"share-card"}, finding);
   add_changes(text, {"free-other-processes", "other-gpu"}, finding);
   if (!is_listed) add_changes(text, {"smaller-batch"}, finding);  // what nobody lists may be this process's own
   add_changes(text, {"share-card", "lower-limit", "smaller-batch"}, finding);

@@ -33,10 +33,14 @@ bool frames_are_of(const TextFacts& facts, std::initializer_list<std::string_vie
   });
 }
 
-// The first release of a range such as "2.2-2.8" or "2.9 or later".
+// The first release of a range such as "2.2-2.8" or "2.9 or later"; of one that begins in 1.x the last of 1.x, which
+// most ran.
 std::string oldest_release(std::string_view vintage) {
   const size_t end = std::min(vintage.find_first_not_of("0123456789."), vintage.size());
-  return std::string(vintage.substr(0, end));
+  std::string oldest(vintage.substr(0, end));
+  const std::string_view rest = vintage.substr(end);
+  if (!oldest.starts_with("1.")) return oldest;
+  return rest.starts_with("-1.") ? std::string(rest.substr(1)) : "1.13";
 }
 
 // Of the card that failed where the log lists it, else the least of all that it names: what works there works anywhere.
@@ -72,10 +76,25 @@ std::string scheduler_of(const TextFacts& facts) {
   return facts.failure->excerpt.find("TERM_MEMLIMIT") != std::string::npos ? "lsf" : "";
 }
 
+// Loops of evaluation that Lightning and transformers run without gradients.
+bool frameworks_evaluate(const TextFacts& facts) {
+  if (facts.failure == nullptr) return false;
+  if (frames_are_of(facts, {"loops/evaluation_loop.py", "loops/prediction_loop.py"})) return true;
+  const auto runs = [&](std::initializer_list<std::string_view> functions, std::string_view file) {
+    const std::vector<TextFrame>& frames = facts.failure->frames;
+    return std::any_of(frames.begin(), frames.end(), [&](const TextFrame& frame) {
+      return frame.file.find(file) != std::string::npos &&
+             std::find(functions.begin(), functions.end(), frame.function) != functions.end();
+    });
+  };
+  if (runs({"evaluation_loop", "evaluate", "prediction_step", "nested_concat"}, "transformers/")) return true;
+  return facts.around.framework == "lightning" && runs({"validation_step", "test_step", "predict_step"}, "");
+}
+
 // What the text shows, and what the failure's own frames go through.
 std::set<std::string, std::less<>> measures_in_force(const TextFacts& facts) {
   std::set<std::string, std::less<>> in_force = facts.around.in_force;
-  if (frames_name(facts, {"torch.no_grad()", "inference_mode()", "decorate_context"})) {
+  if (frames_name(facts, {"torch.no_grad()", "inference_mode()", "decorate_context"}) || frameworks_evaluate(facts)) {
     in_force.insert("no-grad");
     in_force.insert("inference-mode");
   }
@@ -88,6 +107,18 @@ std::set<std::string, std::less<>> measures_in_force(const TextFacts& facts) {
   if (has_one_sample) in_force.insert({"smaller-batch", "gradient-accumulation"});
   if (facts.around.num_workers == 0) in_force.insert({"fewer-workers", "less-prefetch", "larger-shm"});
   return in_force;
+}
+
+// What the text sets, what its tables list, and what the message itself names.
+LimitsInForce limits_in_force(const TextFacts& facts) {
+  LimitsInForce limits = facts.around.limits;
+  merge_limits({.memory_bytes = whole_bytes(facts.around.job_limit_bytes),
+                .shm_bytes = whole_bytes(facts.around.shm_total_bytes)},
+               limits);
+  // What the container was given counts for nothing there.
+  if (limits.is_host_shm) limits.shm_bytes = whole_bytes(facts.around.shm_total_bytes);
+  if (facts.kind == Kind::cgroup_or_slurm_limit) merge_limits({.memory_bytes = facts.card.limit}, limits);
+  return limits;
 }
 
 // As the launcher's arguments say, else as many as the logs of one node show.
@@ -189,6 +220,13 @@ void add_listed_host(const TextFacts& facts, Finding& finding) {
   add_evidence(std::move(text).with("total", size_text(*around.host_total_bytes)), *around.host_total_bytes, finding);
 }
 
+bool shm_has_room(const TextFacts& facts) {
+  const std::optional<double>& total = facts.around.shm_total_bytes;
+  const std::optional<double>& used = facts.around.shm_used_bytes;
+  return total && used &&
+         *total - *used > std::max(*total / 2, 2.0 * static_cast<double>(facts.card.tried.value_or(0)));
+}
+
 void add_listed_shm(const TextFacts& facts, Finding& finding) {
   const Surroundings& around = facts.around;
   if (!around.shm_total_bytes) return;
@@ -227,7 +265,8 @@ Circumstances circumstances_of(const TextFacts& facts) {
   known.kind = facts.kind;
   known.phase = facts.phase;
   known.torch_version = facts.around.torch_version;
-  if (known.torch_version.empty() && facts.failure != nullptr)
+  // The host's messages have been the same for years.
+  if (known.torch_version.empty() && facts.failure != nullptr && facts.failure->family != Family::host_alloc)
     known.torch_version = oldest_release(facts.failure->vintage);
   if (facts.around.expandable_segments) known.expandable_segments = true;
   known.compute_capability = compute_capability_of(facts);
@@ -253,6 +292,9 @@ Circumstances circumstances_of(const TextFacts& facts) {
   known.is_image_build = facts.around.is_image_build;
   known.is_windows = facts.around.is_windows || facts.around.is_cmd || facts.kind == Kind::windows_commit_limit;
   known.figures.host_limit = facts.kind == Kind::cgroup_or_slurm_limit ? facts.card.limit : std::nullopt;
+  known.has_momentum_alone = facts.around.has_sgd;
+  known.limits = limits_in_force(facts);
+  if (facts.failure != nullptr) known.failing_card = facts.failure->gpu;
   if (facts.around.host_total_bytes && !known.figures.host_limit)
     known.figures.host_limit = static_cast<int64_t>(*facts.around.host_total_bytes);
   return known;
@@ -277,6 +319,8 @@ std::vector<std::string_view> remedies_of_phase(const TextFacts& facts) {
     list.insert(list.begin() + std::min<size_t>(1, list.size()), "chunked-loss");
   if (frames_are_of(facts, {"nn/parallel/replicate.py", "nn/parallel/comm.py", "nn/parallel/data_parallel.py"}))
     list.insert(list.begin() + std::min<size_t>(1, list.size()), "distributed-data-parallel");
+  if (facts.phase == Phase::evaluation && frames_name(facts, {"nested_concat", "gather_for_metrics"}))
+    list.insert(list.begin(), "results-to-cpu");
   if (frames_name(facts, {"deepcopy("})) list.insert(list.begin(), "copy-on-cpu");
   if (frames_are_of(facts, {"nn/parallel/distributed.py"}))
     list.insert(list.begin() + std::min<size_t>(1, list.size()), "bucket-view");

@@ -26,6 +26,8 @@ namespace oomscope {
 // how large /dev/shm is.
 void add_listed_card(const TextFacts& facts, Finding& finding);
 void add_listed_host(const TextFacts& facts, Finding& finding);
+// df shows most of /dev/shm empty.
+[[nodiscard]] bool shm_has_room(const TextFacts& facts);
 void add_listed_shm(const TextFacts& facts, Finding& finding);
 
 // What the remedies are asked about.

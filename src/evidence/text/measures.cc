@@ -15,11 +15,13 @@ struct Measure {
   std::string_view pattern;
 };
 
-#define OOMSCOPE_IS_ON R"(["']?\s*[:=]\s*["']?(?:[Tt]rue|yes|on|1)\b)"       // "=True", "': true"
+#define OOMSCOPE_IS R"((?:["']?\s*[:=]|[ \t]*\.{2,})\s*["']?)"               // "=", "': '", " ....... "
+#define OOMSCOPE_IS_ON OOMSCOPE_IS R"((?:[Tt]rue|yes|on|1)\b)"               // "=True", "': true"
 #define OOMSCOPE_IS_FLAG R"((?:\s+(?:[Tt]rue\b|yes\b|on\b|1\b|-)|[ \t]*$))"  // alone, or followed by another option
 
 constexpr auto kMeasures = std::to_array<Measure>({
-    {"mixed-precision", R"((?i:\b(?:bf16|fp16|use_amp|amp|use_fp16|use_bf16|use_half))" OOMSCOPE_IS_ON ")"},
+    {"mixed-precision",
+     R"((?i:\b(?:bf16|fp16|(?:bfloat16|fp16)_enabled|use_amp|amp|use_fp16|use_bf16|use_half))" OOMSCOPE_IS_ON ")"},
     {"mixed-precision", R"((?:^|\s)--(?:bf16|fp16|amp|half|use[_-]?(?:amp|fp16|bf16)))" OOMSCOPE_IS_FLAG},
     {"mixed-precision", R"((?i:mixed[_-]precision["']?\s*[:= ]\s*["']?(?:bf16|fp16)))"},
     {"mixed-precision", R"((?i:\bprecision["']?\s*[:= ]\s*["']?(?:bf16|16)\b))"},
@@ -37,6 +39,8 @@ constexpr auto kMeasures = std::to_array<Measure>({
      R"(activation-checkpointing))" OOMSCOPE_IS_FLAG},
     {"checkpointing", R"(--recompute-granularity|gradient_checkpointing_enable\(|torch/utils/checkpoint\.py)"},
     {"checkpointing", R"((?i:incompatible with gradient checkpointing|gradient checkpointing (?:is )?enabled))"},
+    {"checkpointing", R"(\brecompute_granularity)" OOMSCOPE_IS R"((?:full|selective)\b)"},
+    {"sharding", R"((?i:zero(?:_optimization)?[_ -]?stage))" OOMSCOPE_IS R"([23]\b)"},
     {"quantised-loading", R"(load_in_(?:4|8)bit)" OOMSCOPE_IS_ON},
     {"quantised-loading", R"((?:^|\s)--(?:load[_-]in[_-])?[48][_-]?bit\b|--quantization\s+\w|\bQ[2-8]_[0-9K])"},
     {"fused-attention",
@@ -58,6 +62,7 @@ constexpr auto kMeasures = std::to_array<Measure>({
     {"no-pinning", R"((?i:\bpin[_-]memory["']?\s*[:= ]\s*false\b))"},
     {"less-prefetch", R"(\bprefetch[_-]factor["']?\s*[:= ]\s*1\b)"},
 });
+#undef OOMSCOPE_IS
 #undef OOMSCOPE_IS_ON
 #undef OOMSCOPE_IS_FLAG
 

@@ -1,5 +1,6 @@
 #include "evidence/text/surroundings.h"
 
+#include "evidence/text/limits.h"
 #include "evidence/text/measures.h"
 #include "evidence/text/patterns.h"
 #include "evidence/text/squeeze.h"
@@ -49,6 +50,14 @@ std::string find_torch_version(re2::StringPiece text) {
   return {};
 }
 
+bool names_sgd(re2::StringPiece text) {
+  static const re2::RE2 sgd(
+      R"((?i:\boptim(?:izer)?(?:[_.-]?(?:name|type))?["']?\s*[:=]\s*["']?(?:torch\.optim\.)?sgd\b)|)"
+      R"(\boptim\.SGD\(|torch/optim/sgd\.py)",
+      bytes_options());
+  return re2::RE2::PartialMatch(text, sgd);
+}
+
 // "C:\\Users\\me>python train.py": without PowerShell's "PS" before it.
 bool has_cmd_prompt(re2::StringPiece text) {
   static const re2::RE2 prompt(R"((?m:^(?:\([\w. -]{1,40}\) )?[A-Z]:\\[^\n<>|"]{0,200}>\s*\S))", bytes_options());
@@ -86,7 +95,7 @@ std::optional<double> printed_batch_bytes(re2::StringPiece text) {
 // of evaluation, of all cards together and of all micro-batches are other numbers.
 std::optional<int> printed_batch_size(re2::StringPiece text) {
   static const re2::RE2 size(
-      R"((?i:(def [^\n]{0,200})?((?:(?:total|global|effective)[ _](?:train )?)?[\w.-]*)batch[_ -]?size([\w ]{0,24}?)["']?\s*(?:[:=]\s*|\s)(\d{1,6})\b))",
+      R"((?i:(def [^\n]{0,200})?((?:(?:total|global|effective)[ _](?:train )?)?[\w.-]*)batch[_ -]?size([\w ]{0,24}?)["']?\s*(?:[:=]\s*|\.{2,}\s*|\s)(\d{1,6})\b))",
       bytes_options());
   static const re2::RE2 other(R"((?i:eval|val_|valid|test|global|total|effective|accum|max|min))", bytes_options());
   static const re2::RE2 of_a_card(R"((?i:per[_ ](?:device|gpu)|micro))", bytes_options());
@@ -147,6 +156,7 @@ void look_around(std::string_view raw, Surroundings& around) {
   around.is_slurm |= contains(raw, "slurm") || contains(raw, "srun:") || contains(raw, "#SBATCH") ||
                      contains(raw, "sbatch ") || contains(raw, "SLURM_");
   around.is_rocm |= names_rocm(subject);
+  around.has_sgd |= names_sgd(subject);
   // A break leaves one of the three whole.
   const bool may_set = contains(raw, "ALLOC_CONF") || contains(raw, "expandable") || contains(raw, "segments");
   if (!around.expandable_segments && may_set) {
@@ -156,9 +166,12 @@ void look_around(std::string_view raw, Surroundings& around) {
   }
   if (around.gpu_name.empty()) find_gpu_name(subject, around);
   find_measures(raw, around.in_force);
+  find_limits(raw, around.limits);
   const bool is_llama = contains(raw, "ggml") || contains(raw, "llama_model_load") || contains(raw, "llama.cpp") ||
                         contains(raw, "llama runner");
   if (around.framework.empty() && is_llama) around.framework = "llama.cpp";
+  if (around.framework.empty() && (contains(raw, "/pytorch_lightning") || contains(raw, "Sanity Checking")))
+    around.framework = "lightning";
   if (around.framework.empty()) {
     for (std::string_view name : {"vllm", "deepspeed", "lightning", "accelerate", "transformers"}) {
       if (contains(raw, std::string("/") + std::string(name)) && around.framework.empty()) around.framework = name;
