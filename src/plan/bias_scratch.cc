@@ -24,7 +24,6 @@
 namespace oomscope {
 namespace {
 
-constexpr int64_t kMultiprocessors = 132;
 constexpr int64_t kThreadsAMultiprocessor = 2048;
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kWarp = 32;

@@ -9,6 +9,9 @@
 
 namespace oomscope {
 
+// Of an H100 or H200, where these rules were measured. On another card the sizes that follow from it are others.
+inline constexpr int64_t kMultiprocessors = 132;
+
 // One bias gradient, its rows and columns, and the two blocks of scratch behind it, where the recording has them.
 struct BiasSum {
   uint32_t gradient = 0;  // allocation

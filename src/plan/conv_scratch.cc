@@ -29,18 +29,19 @@
 #include <optional>
 #include <set>
 
+#include "plan/bias_scratch.h"
+
 namespace oomscope {
 namespace {
 
 constexpr int64_t kLeastBytes = 64 * 1024;  // less cannot move a peak, and would be explained by chance
 constexpr int64_t kMostExtra = 1500;        // semaphores and alignment
 constexpr int64_t kAlignment = 512;
-constexpr size_t kNear = 24;               // requests back to an operand
-constexpr int64_t kMostParts = 33;         // of a divided sum
-constexpr double kWinogradShare = 2.25;    // 6 × 6 tiles for 4 × 4 results
-constexpr double kMostWinogradShare = 7;   // of images that tiles reach beyond
-constexpr int64_t kWinogradWeights = 4;    // 6 × 6 of 3 × 3
-constexpr int64_t kMultiprocessors = 132;  // of an H100 or H200
+constexpr size_t kNear = 24;              // requests back to an operand
+constexpr int64_t kMostParts = 33;        // of a divided sum
+constexpr double kWinogradShare = 2.25;   // 6 × 6 tiles for 4 × 4 results
+constexpr double kMostWinogradShare = 7;  // of images that tiles reach beyond
+constexpr int64_t kWinogradWeights = 4;   // 6 × 6 of 3 × 3
 constexpr int64_t kTileBytes = 128 * 128 * 4;
 constexpr int64_t kLeastParts = 2;
 constexpr int64_t kMostCopies = 3;   // what is many times its operands is of a grouped convolution
