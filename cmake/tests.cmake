@@ -23,27 +23,35 @@ elseif(OOMSCOPE_SANITIZE)
 endif()
 
 # ---- units: src/LAYER/x_test.cc -> bin/LAYER_test, one ctest entry a test ----------------------------------------
-# tests/support/ comes before the layer on the link line, so that it may use any layer that the test links.
 add_library(oomscope_test_support INTERFACE)
 target_include_directories(oomscope_test_support INTERFACE ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(
   oomscope_test_support INTERFACE OOMSCOPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
                                   OOMSCOPE_DEFAULT_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
-file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.cc)
-list(FILTER support_sources EXCLUDE REGEX "(_test|_main)\\.cc$") # a main in an archive would win over gtest_main's
-if(support_sources)
-  add_library(oomscope_test_support_objects STATIC ${support_sources})
-  target_link_libraries(oomscope_test_support_objects PUBLIC oomscope_options GTest::gtest)
-  target_include_directories(oomscope_test_support_objects PUBLIC ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(oomscope_test_support INTERFACE oomscope_test_support_objects)
+# Tests are compiled with less optimisation than what they test: most are compiled more often than they run.
+function(oomscope_compile_tests target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  oomscope_precompile(${target} FROM oomscope_test_headers <gtest/gtest.h>)
+endfunction()
+if(OOMSCOPE_PCH)
+  file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "")
+  # A program, since headers are compiled anew for what differs in position independence.
+  add_executable(oomscope_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
+  target_link_libraries(oomscope_test_headers PRIVATE oomscope_options oomscope::fmt GTest::gtest_main)
+  oomscope_compile_tests(oomscope_test_headers)
 endif()
 
 add_custom_target(unit_tests)
 function(oomscope_unit_test name)
-  cmake_parse_arguments(test "" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(test "" "COST" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT test_COST)
+    set(test_COST 0)
+  endif()
   add_executable(${name} ${test_SOURCES})
   target_link_libraries(${name} PRIVATE oomscope_test_support ${test_LIBRARIES} GTest::gtest_main)
-  gtest_discover_tests(${name} TEST_PREFIX ${test_prefix}${name}. DISCOVERY_TIMEOUT 120 PROPERTIES LABELS unit)
+  oomscope_compile_tests(${name})
+  gtest_discover_tests(${name} TEST_PREFIX ${test_prefix}${name}. DISCOVERY_TIMEOUT 120
+                       PROPERTIES LABELS unit COST ${test_COST})
   add_dependencies(unit_tests ${name})
 endfunction()
 
@@ -96,7 +104,7 @@ foreach(source ${fuzz_sources})
   endif()
   add_test(NAME ${test_prefix}fuzz.${name} COMMAND ${name} ${fuzz_arguments} ${fuzz_corpora}
            WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
-  set_tests_properties(${test_prefix}fuzz.${name} PROPERTIES LABELS fuzz)
+  set_tests_properties(${test_prefix}fuzz.${name} PROPERTIES LABELS fuzz COST 20)
 endforeach()
 
 # The whole-program tests and the checks run once, in the build that ships.
@@ -112,6 +120,7 @@ endforeach()
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/sanitized_tests.cmake)
 
 # ---- golden and fidelity: the program on real input ---------------------------------------------------------------
+# COST is about the seconds of a long test: ctest begins with those, so that none is left alone at the end.
 # Exit code 77 means skipped, with the reason printed: most often recordings that are not on this machine.
 function(oomscope_script_test name label)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -128,20 +137,21 @@ if(TARGET oomscope)
   oomscope_script_test(golden.in-chinese golden tests/golden/chinese_test.py --program $<TARGET_FILE:oomscope>)
   add_test(NAME python.package COMMAND ${PROJECT_SOURCE_DIR}/tools/python_tests.sh $<TARGET_FILE:oomscope>
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(python.package PROPERTIES LABELS python SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  set_tests_properties(python.package PROPERTIES LABELS python SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 200)
   oomscope_script_test(check.docs check tools/check_docs.py --program $<TARGET_FILE:oomscope>)
   include(cmake/web_tests.cmake)
 endif()
 
 file(GLOB fidelity_tests CONFIGURE_DEPENDS tests/fidelity/*_test.cc)
 if(fidelity_tests)
-  oomscope_unit_test(fidelity_test SOURCES ${fidelity_tests} LIBRARIES oomscope_analysis)
+  oomscope_unit_test(fidelity_test SOURCES ${fidelity_tests} LIBRARIES oomscope_analysis COST 100)
 endif()
 if(TARGET oomscope)
   file(GLOB fidelity_scripts CONFIGURE_DEPENDS tests/fidelity/*_test.py)
   foreach(script ${fidelity_scripts})
     get_filename_component(case ${script} NAME_WE)
     oomscope_script_test(fidelity.${case} fidelity ${script} --program $<TARGET_FILE:oomscope>)
+    set_tests_properties(fidelity.${case} PROPERTIES COST 50)
   endforeach()
 endif()
 # The reader against pickle.load, on recordings of every vintage of the format.

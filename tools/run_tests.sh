@@ -34,7 +34,7 @@ build_release() {
 # The layers that take bytes from outside, and the engine: by clang with libFuzzer where it is there, else by the compiler
 # at hand, with the fuzz targets on their corpus and on simple mutations of it.
 build_sanitized() {
-  configure "$1" -DOOMSCOPE_FUZZ_SECONDS=20 '-DOOMSCOPE_TEST_LAYERS=base;types;pickle;evidence;model;caching;replay'
+  configure "$1" -DOOMSCOPE_FUZZ_SECONDS=10 '-DOOMSCOPE_TEST_LAYERS=base;types;pickle;evidence;model;caching;replay'
   cmake --build "build/$1" --target unit_tests fuzz_targets --parallel "$jobs"
 }
 
