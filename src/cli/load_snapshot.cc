@@ -71,7 +71,7 @@ Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wante
                .values = {{"devices", list_of(devices)}, {"device", std::to_string(devices.front())}}};
 }
 
-Result<LoadedRecording> load_recording(const SnapshotArguments& arguments) {
+Result<LoadedRecording> load_recording(const SnapshotArguments& arguments, bool in_two) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   SideThread side;
   PairingAhead pairing(side);
@@ -83,8 +83,9 @@ Result<LoadedRecording> load_recording(const SnapshotArguments& arguments) {
   OOM_TRY(const int32_t device, choose_device(snapshot, arguments.device));
   LoadedRecording recording;
   recording.snapshot = std::make_unique<Snapshot>(std::move(snapshot));
-  recording.verification = verify(*recording.snapshot, device, {.limit_bytes = std::nullopt, .rules = rules},
-                                  pairing.finish(recording.snapshot->traces[static_cast<size_t>(device)]));
+  recording.verification =
+      verify(*recording.snapshot, device, {.limit_bytes = std::nullopt, .rules = rules, .in_two = in_two},
+             pairing.finish(recording.snapshot->traces[static_cast<size_t>(device)]));
   return recording;
 }
 

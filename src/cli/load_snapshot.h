@@ -42,7 +42,8 @@ struct LoadedRecording {
   std::unique_ptr<Verification> verification;
 };
 // Loads, chooses one device and replays it exactly.
-[[nodiscard]] Result<LoadedRecording> load_recording(const SnapshotArguments& arguments);
+// `in_two`: quicker, for who needs no statistics of the replay (see VerifyOptions).
+[[nodiscard]] Result<LoadedRecording> load_recording(const SnapshotArguments& arguments, bool in_two = false);
 
 // Threads for replays: what the machine has.
 [[nodiscard]] int thread_count();

@@ -105,21 +105,26 @@ void remove_pages(Runs& runs, uint64_t address, int64_t size) {
 
 class StartRebuilder {
  public:
-  StartRebuilder(Timeline& timeline, const TimelineOptions& options)
+  // The state before event `at`.
+  StartRebuilder(Timeline& timeline, const TimelineOptions& options, uint32_t at)
       : timeline_(timeline),
         trace_(timeline.trace()),
         snapshot_(*timeline.snapshot),
         options_(options),
+        at_(at),
         is_cut_(snapshot_.events_were_cut() && trace_.size_events() > 0) {}
 
-  void run() {
+  // The segments, and what else is known now of the ghosts and of the timeline, which only the start writes there.
+  std::vector<StartSegment> run() {
     collect_final_runs();
     if (is_cut_) keep_used_segments();
     undo_driver_events();
     name_guessed_pools();
     collect_ghosts();
     size_ghosts_by_neighbours();
-    build_segments();
+    std::vector<StartSegment> segments = build_segments();
+    if (is_start()) note_start();
+    return segments;
   }
 
  private:
@@ -178,6 +183,7 @@ class StartRebuilder {
   void undo_driver_events() {
     for (auto event = timeline_.driver_events.rbegin(); event != timeline_.driver_events.rend(); ++event) {
       const size_t i = *event;
+      if (i < at_) break;
       const uint64_t address = trace_.addr[i];
       const int64_t size = trace_.size[i];
       Run run{.size = size,
@@ -224,30 +230,54 @@ class StartRebuilder {
 
   // --- ghosts ----------------------------------------------------------------------------------------------------
 
+  // Of the start: live in front of the first event. Of a later moment: live then.
   struct Ghost {
     uint32_t allocation;
-    bool exact;
+    int64_t size;
+    bool exact = false;
     bool pending = false;
   };
 
+  [[nodiscard]] bool is_start() const { return at_ == 0; }
+  [[nodiscard]] bool is_before(uint32_t event) const { return event != kNoEvent && event < at_; }
+
   void collect_ghosts() {
-    for (uint32_t id : timeline_.unfinished) {
-      Allocation& allocation = timeline_.allocations[id];
-      if (allocation.begin != kNoEvent) continue;
-      const auto run = run_of(allocation.address);
-      if (run == runs_.end()) {
-        timeline_.orphan_frees += 1;  // freed, but not inside any segment of the start
-        continue;
-      }
-      allocation.size = options_.round(std::max<int64_t>(allocation.requested, 1));
-      const bool pending = allocation.free_requested == kNoEvent;
-      ghosts_[allocation.address] = Ghost{.allocation = id, .exact = false, .pending = pending};
-      if (!run->second.class_is_known) {
-        run->second.is_small = allocation.size <= kMiB;
-        run->second.class_is_known = true;
+    // They are in the order of their first events.
+    const HugeVector<Allocation>& allocations = timeline_.allocations;
+    uint32_t id = 0;
+    for (; id < allocations.size() && is_before(first_event_of(allocations[id])); ++id) {
+      if (!is_before(allocations[id].free_completed)) collect_ghost(id);
+    }
+    for (const uint32_t later : timeline_.unfinished) {
+      if (later >= id && allocations[later].begin == kNoEvent) collect_ghost(later);
+    }
+    if (!is_start()) {  // those without any event, which the start has added
+      for (size_t last = allocations.size(); last-- > id && first_event_of(allocations[last]) == kNoEvent;) {
+        collect_ghost(static_cast<uint32_t>(last));
       }
     }
     if (!is_cut_ || options_.keeps_final_blocks) match_final_blocks();
+  }
+
+  void collect_ghost(uint32_t id) {
+    const Allocation& allocation = timeline_.allocations[id];
+    const auto run = run_of(allocation.address);
+    if (run == runs_.end()) {
+      orphan_frees_ += 1;  // freed, but not inside any segment
+      return;
+    }
+    const int64_t rounded = options_.round(std::max<int64_t>(allocation.requested, 1));
+    const bool was_pending =
+        allocation.begin == kNoEvent && allocation.free_requested == kNoEvent && allocation.free_completed != kNoEvent;
+    const bool knows_size = !is_start() && allocation.begin == kNoEvent && allocation.size != 0;
+    ghosts_[allocation.address] = Ghost{.allocation = id,
+                                        .size = knows_size ? allocation.size : rounded,
+                                        .exact = knows_size,
+                                        .pending = was_pending || is_before(allocation.free_requested)};
+    if (!run->second.class_is_known) {
+      run->second.is_small = rounded <= kMiB;
+      run->second.class_is_known = true;
+    }
   }
 
   // What is live at the end and was not allocated in the trace was there at the start, at the size that it has.
@@ -262,17 +292,19 @@ class StartRebuilder {
     }
     if (is_cut_) erase_touched(live_at_end);
     for (uint32_t id : timeline_.unfinished) {
-      Allocation& allocation = timeline_.allocations[id];
+      const Allocation& allocation = timeline_.allocations[id];
       if (allocation.free_completed != kNoEvent) continue;
-      auto found = live_at_end.find(allocation.address);
+      const auto found = live_at_end.find(allocation.address);
       if (found == live_at_end.end()) continue;
-      if (allocation.begin == kNoEvent && ghosts_.count(allocation.address) != 0) {
-        allocation.size = found->second->size;
-        allocation.stack = found->second->stack;
-        ghosts_[allocation.address].exact = true;
+      const auto ghost = ghosts_.find(allocation.address);
+      if (ghost != ghosts_.end() && ghost->second.allocation == id) {
+        ghost->second.size = found->second->size;
+        ghost->second.exact = true;
+        if (is_start()) timeline_.allocations[id].stack = found->second->stack;
       }
       live_at_end.erase(found);
     }
+    if (!is_start()) return;  // what has no event at all has been found with the start
     for (const auto& [address, block] : live_at_end) add_silent_ghost(address, *block);
   }
 
@@ -308,7 +340,7 @@ class StartRebuilder {
                                                .pool_index = timeline_.pool_index(run->second.pool),
                                                .stack = block.stack});
     const bool pending = block.state == BlockState::active_pending_free;
-    ghosts_[address] = Ghost{.allocation = id, .exact = true, .pending = pending};
+    ghosts_[address] = Ghost{.allocation = id, .size = block.size, .exact = true, .pending = pending};
   }
 
   Runs::iterator run_of(uint64_t address) {
@@ -327,7 +359,7 @@ class StartRebuilder {
       const Run& run = run_of(address)->second;
       if (run.is_small || run.is_expandable) continue;
       const Allocation& allocation = timeline_.allocations[ghost.allocation];
-      uncertain.emplace_back(address + static_cast<uint64_t>(allocation.size), ghost.allocation);
+      uncertain.emplace_back(address + static_cast<uint64_t>(ghost.size), ghost.allocation);
       if (allocation.free_completed != kNoEvent) last_event = std::max(last_event, allocation.free_completed);
     }
     // Few events are near: most are told apart by the mebibyte that they lie in.
@@ -337,7 +369,7 @@ class StartRebuilder {
       near.set((end / kMiB + 1) % kNearBits);
     }
     std::map<uint32_t, uint64_t> shown_end;
-    for (uint32_t i = 0; i < last_event && i < trace_.size_events() && !uncertain.empty(); ++i) {
+    for (uint32_t i = at_; i < last_event && i < trace_.size_events() && !uncertain.empty(); ++i) {
       if (trace_.action[i] != Action::alloc) continue;
       const uint64_t address = trace_.addr[i];
       if (!near[(address / kMiB) % kNearBits]) continue;
@@ -350,29 +382,27 @@ class StartRebuilder {
       if (!made) entry->second = std::min(entry->second, address);
     }
     for (const auto& [id, end] : shown_end) {
-      Allocation& allocation = timeline_.allocations[id];
-      allocation.size = static_cast<int64_t>(end - allocation.address);
-      ghosts_[allocation.address].exact = true;
+      const uint64_t address = timeline_.allocations[id].address;
+      ghosts_[address].size = static_cast<int64_t>(end - address);
+      ghosts_[address].exact = true;
     }
   }
 
   // --- segments --------------------------------------------------------------------------------------------------
 
-  void build_segments() {
-    int64_t live = 0;
+  std::vector<StartSegment> build_segments() {
+    std::vector<StartSegment> segments;
     std::map<std::tuple<PoolId, StreamId, bool>, StartSegment> ranges;
     for (const auto& [address, run] : runs_) {
       std::vector<StartBlock> blocks = blocks_of(address, run);
-      live += std::count_if(blocks.begin(), blocks.end(),
-                            [](const StartBlock& block) { return block.allocation != kNoAllocation; });
       if (!run.is_expandable) {
-        timeline_.start.push_back(StartSegment{.address = address,
-                                               .size = run.size,
-                                               .stream = run.stream,
-                                               .pool_index = timeline_.pool_index(run.pool),
-                                               .is_small = run.is_small,
-                                               .is_expandable = false,
-                                               .blocks = std::move(blocks)});
+        segments.push_back(StartSegment{.address = address,
+                                        .size = run.size,
+                                        .stream = run.stream,
+                                        .pool_index = timeline_.pool_index(run.pool),
+                                        .is_small = run.is_small,
+                                        .is_expandable = false,
+                                        .blocks = std::move(blocks)});
         continue;
       }
       const uint64_t base = range_base(address, run);
@@ -391,9 +421,16 @@ class StartRebuilder {
       range.blocks.insert(range.blocks.end(), blocks.begin(), blocks.end());
       range.size += hole + run.size;
     }
-    timeline_.starts_mid_life = live > 0;
+    for (auto& [key, range] : ranges) segments.push_back(std::move(range));
+    return segments;
+  }
+
+  void note_start() {
+    timeline_.starts_mid_life = has_live_;
+    timeline_.uncertain_ghosts += uncertain_;
+    timeline_.orphan_frees += orphan_frees_;
+    for (const auto& [address, ghost] : ghosts_) timeline_.allocations[ghost.allocation].size = ghost.size;
     find_reserve();
-    for (auto& [key, range] : ranges) timeline_.start.push_back(std::move(range));
   }
 
   uint64_t range_base(uint64_t address, const Run& run) const {
@@ -457,23 +494,25 @@ class StartRebuilder {
     };
     for (auto entry = ghosts_.lower_bound(address); entry != ghosts_.end() && entry->first < end; ++entry) {
       if (entry->first < address) continue;  // inside the block before: damaged input
-      Allocation& allocation = timeline_.allocations[entry->second.allocation];
+      Ghost& ghost = entry->second;
+      Allocation& allocation = timeline_.allocations[ghost.allocation];
       auto following = std::next(entry);
       const uint64_t room_end = following != ghosts_.end() && following->first < end ? following->first : end;
       add_free(entry->first);
-      int64_t size = std::min(allocation.size, static_cast<int64_t>(room_end - entry->first));
-      const int64_t gap = static_cast<int64_t>(room_end - entry->first) - size;
-      if (!entry->second.exact && !run.is_small && !run.is_expandable) {
-        if (gap > 0 && gap <= kMiB) size += gap;
-        if (gap > kMiB) timeline_.uncertain_ghosts += 1;
+      const int64_t room = static_cast<int64_t>(room_end - entry->first);
+      ghost.size = std::min(ghost.size, room);
+      const int64_t gap = room - ghost.size;
+      if (!ghost.exact && !run.is_small && !run.is_expandable) {
+        if (gap > 0 && gap <= kMiB) ghost.size += gap;
+        if (gap > kMiB) uncertain_ += 1;
       }
-      allocation.size = size;
-      allocation.pool_index = timeline_.pool_index(run.pool);
-      blocks.push_back(StartBlock{.size = size,
+      if (is_start()) allocation.pool_index = timeline_.pool_index(run.pool);
+      has_live_ = true;
+      blocks.push_back(StartBlock{.size = ghost.size,
                                   .requested_size = allocation.requested,
-                                  .state = entry->second.pending ? StartState::pending : StartState::allocated,
-                                  .allocation = entry->second.allocation});
-      address += static_cast<uint64_t>(size);
+                                  .state = ghost.pending ? StartState::pending : StartState::allocated,
+                                  .allocation = ghost.allocation});
+      address += static_cast<uint64_t>(ghost.size);
     }
     add_free(end);
     return blocks;
@@ -483,16 +522,24 @@ class StartRebuilder {
   const Trace& trace_;
   const Snapshot& snapshot_;
   const TimelineOptions& options_;
+  const uint32_t at_;
   const bool is_cut_;
   Runs runs_;
   std::map<uint64_t, Ghost> ghosts_;  // by address
+  bool has_live_ = false;
+  int64_t uncertain_ = 0;
+  int64_t orphan_frees_ = 0;
   std::map<std::tuple<PoolId, StreamId, bool>, uint64_t> lowest_map_;
 };
 
 }  // namespace
 
 void rebuild_start_state(Timeline& timeline, const TimelineOptions& options) {
-  StartRebuilder(timeline, options).run();
+  timeline.start = StartRebuilder(timeline, options, 0).run();
+}
+
+std::vector<StartSegment> state_before(Timeline& timeline, const TimelineOptions& options, uint32_t event) {
+  return StartRebuilder(timeline, options, event).run();
 }
 
 }  // namespace oomscope

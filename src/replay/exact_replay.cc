@@ -30,8 +30,9 @@ std::optional<uint32_t> fatal_oom(const Trace& trace) {
   return std::nullopt;
 }
 
-ExactReplay::ExactReplay(Timeline& timeline, const ReplayConfig& config)
-    : timeline_(timeline), trace_(timeline.trace()), config_(config) {
+ExactReplay::ExactReplay(Timeline& timeline, const ReplayConfig& config, const std::vector<StartSegment>& start,
+                         uint32_t begin)
+    : timeline_(timeline), trace_(timeline.trace()), config_(config), position_(begin) {
   device_ = std::make_unique<RecordedDevice>(
       *this, trace_, total_from_reserve(config.range_bytes.value_or(timeline.expandable_reserve_bytes)));
   allocator_ = std::make_unique<CachingAllocator>(config.rules, config.settings, *device_);
@@ -41,7 +42,13 @@ ExactReplay::ExactReplay(Timeline& timeline, const ReplayConfig& config)
   for (uint32_t id = 0; id < strings.size(); ++id) {
     if (strings.text(StringId{id}) == "empty_cache") empty_cache_name_ = StringId{id};
   }
-  adopt_start();
+  from_the_beginning_ = begin == 0 && (start.empty() || starts_after_one_tensor());
+  if (begin == 0 && starts_after_one_tensor()) {
+    make_first_tensor();
+    peak_reserved_.bytes = allocator_->reserved_bytes();
+  } else {
+    adopt(start);
+  }
 }
 
 ExactReplay::~ExactReplay() = default;
@@ -60,14 +67,8 @@ void ExactReplay::make_first_tensor() {
   if (block != nullptr) allocator_->free(block);
 }
 
-void ExactReplay::adopt_start() {
-  from_the_beginning_ = timeline_.start.empty() || starts_after_one_tensor();
-  if (starts_after_one_tensor()) {
-    make_first_tensor();
-    peak_reserved_.bytes = allocator_->reserved_bytes();
-    return;
-  }
-  for (const StartSegment& segment : timeline_.start) {
+void ExactReplay::adopt(const std::vector<StartSegment>& start) {
+  for (const StartSegment& segment : start) {
     std::vector<AdoptedBlock> adopted;
     adopted.reserve(segment.blocks.size() + 1);
     int64_t size = 0;
@@ -108,6 +109,28 @@ void ExactReplay::adopt_start() {
   peak_allocated_.bytes = stats.allocated_bytes.all().current;
   peak_reserved_.bytes = stats.reserved_bytes.all().current;
   peak_requested_.bytes = stats.requested_bytes.all().current;
+}
+
+void ExactReplay::append_to(const ExactReplay& before) {
+  counts_.alloc_total += before.counts_.alloc_total;
+  counts_.alloc_exact += before.counts_.alloc_exact;
+  counts_.driver_total += before.counts_.driver_total;
+  counts_.driver_exact += before.counts_.driver_exact;
+  if (before.first_difference_) first_difference_ = before.first_difference_;
+  differences_ += before.differences_;
+  const auto prepend = [](auto& here, const auto& there) { here.insert(here.begin(), there.begin(), there.end()); };
+  prepend(explicit_releases_, before.explicit_releases_);
+  prepend(oom_pools_, before.oom_pools_);
+  prepend(guessed_polls_, before.guessed_polls_);
+  own_release_bursts_ += before.own_release_bursts_;
+  unexplained_releases_ += before.unexplained_releases_;
+  from_the_beginning_ = before.from_the_beginning_;
+  const auto take_higher = [](Peak& here, const Peak& there) {
+    if (there.bytes >= here.bytes) here = there;
+  };
+  take_higher(peak_allocated_, before.peak_allocated_);
+  take_higher(peak_reserved_, before.peak_reserved_);
+  take_higher(peak_requested_, before.peak_requested_);
 }
 
 [[gnu::always_inline]] inline void ExactReplay::handle_alloc(uint32_t event) {

@@ -70,12 +70,18 @@ class RecordedDevice;
 class ExactReplay {
  public:
   // `timeline` must outlive the replay; sizes of its allocations are filled in as the engine finds them.
-  ExactReplay(Timeline& timeline, const ReplayConfig& config);
+  ExactReplay(Timeline& timeline, const ReplayConfig& config) : ExactReplay(timeline, config, timeline.start, 0) {}
+  // From the middle: `start` is the state before event `begin`, which must not lie within a call. Statistics, ages and
+  // totals begin there.
+  ExactReplay(Timeline& timeline, const ReplayConfig& config, const std::vector<StartSegment>& start, uint32_t begin);
   ~ExactReplay();
 
   // Replays events [position(), end), all for kNoEvent. May be called again to go on. With `stop_at_difference` it
   // returns after the first one.
   void run(uint32_t end = kNoEvent, bool stop_at_difference = false);
+
+  // This replay went on from where `before` stopped: what that one counted is counted with it.
+  void append_to(const ExactReplay& before);
 
   // The replay was of a corrected trace: the recorded `address` of `event` is a difference.
   void blame(uint32_t event, uint64_t address);
@@ -104,7 +110,7 @@ class ExactReplay {
  private:
   friend class RecordedDevice;
 
-  void adopt_start();
+  void adopt(const std::vector<StartSegment>& start);
   [[nodiscard]] bool starts_after_one_tensor() const;
   void make_first_tensor();
   void handle_alloc(uint32_t event);

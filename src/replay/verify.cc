@@ -18,6 +18,7 @@
 #include "replay/final_state.h"
 #include "replay/pool_guess.h"
 #include "replay/recorded_device.h"
+#include "replay/replay_in_two.h"
 #include "replay/suspects.h"
 
 namespace oomscope {
@@ -362,8 +363,11 @@ class Verifier {
   void replay(Attempt& attempt, std::optional<int64_t> limit) {
     Verification& v = *attempt.v;
     v.config.limit_bytes = limit;
-    v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
-    v.replay->run(kNoEvent, true);
+    v.replay = std::exchange(in_two_, false) ? replay_in_two(v.timeline, v.config) : nullptr;
+    if (v.replay == nullptr) {
+      v.replay = std::make_unique<ExactReplay>(v.timeline, v.config);
+      v.replay->run(kNoEvent, true);
+    }
     budget_ -= v.replay->position() + kEvenIfShort;
   }
 
@@ -556,9 +560,10 @@ class Verifier {
   int32_t device_;
   const VerifyOptions& options_;
   bool keeps_final_blocks_ = false;
-  std::string_view guess_;       // settings that are tried, where the file has none
-  int64_t budget_ = 40'000'000;  // events that may still be paired and replayed to explain differences
-  std::optional<Pairs> pairs_;   // taken by the first try
+  bool in_two_ = options_.in_two;  // tried once
+  std::string_view guess_;         // settings that are tried, where the file has none
+  int64_t budget_ = 40'000'000;    // events that may still be paired and replayed to explain differences
+  std::optional<Pairs> pairs_;     // taken by the first try
 };
 
 }  // namespace

@@ -20,6 +20,8 @@ struct VerifyOptions {
   // What the job ran under, as PYTORCH_CUDA_ALLOC_CONF takes it, if the user knows it; else the file's settings. A text
   // that the parser of a rule set refuses counts as default settings: check it first.
   std::optional<std::string> conf = std::nullopt;
+  // Two threads, where the recording allows it: statistics of the replay's allocator then begin in its middle.
+  bool in_two = false;
 };
 
 // What the allowed and refused requests say about the limit: it is at least low_bytes and at most high_bytes.
