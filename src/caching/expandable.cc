@@ -37,8 +37,7 @@ Block* CachingAllocator::find_expandable_block(Request& request) {
     }
   }
   const int64_t page = page_bytes(*request.pool);
-  const int64_t total = device_.total_bytes();
-  const int64_t size = round_up(total + total / 8, page);
+  const int64_t size = expandable_range(device_.total_bytes(), page);
   if (size < request.size) return nullptr;
   const uint64_t address = device_.reserve(size, page);
   if (address == 0) return nullptr;

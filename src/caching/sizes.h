@@ -18,6 +18,8 @@ inline constexpr int64_t kSmallBuffer = 2097152;           // segment and page o
 inline constexpr int64_t kMinLargeAlloc = 10485760;        // from here on a request gets its own rounded segment
 inline constexpr int64_t kRoundLarge = 2097152;            // rounding of those
 inline constexpr int64_t kHugeRequest = int64_t{1} << 60;  // refused before anything else ("more than 1EB")
+// Stands in for the card's memory where nothing tells it: larger than any, so that expandable ranges never end.
+inline constexpr int64_t kBoundlessCard = int64_t{1} << 44;
 
 [[nodiscard]] constexpr int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -64,5 +66,11 @@ inline constexpr int64_t kHugeRequest = int64_t{1} << 60;  // refused before any
   if (rounded_size < kMinLargeAlloc) return settings.large_segment_size_bytes;
   return round_up(rounded_size, kRoundLarge);
 }
+
+// Address space of an expandable segment on a card of `total_bytes`, in whole pages; and the card from the range.
+[[nodiscard]] constexpr int64_t expandable_range(int64_t total_bytes, int64_t page_bytes) {
+  return round_up(total_bytes + total_bytes / 8, page_bytes);
+}
+[[nodiscard]] constexpr int64_t total_of_range(int64_t range_bytes) { return range_bytes / 9 * 8; }
 
 }  // namespace oomscope

@@ -76,23 +76,52 @@ Result<Done> take_piped(Language language, GivenEvidence& given) {
   return Done{};
 }
 
+// What is named like a log may be a snapshot.
 Result<Done> take_log(const std::string& path, GivenEvidence& given) {
   OOM_TRY(EvidenceFile file, read_evidence_file(path, path));
-  if (TextEvidence* text = std::get_if<TextEvidence>(&file)) given.logs.push_back(std::move(*text));
+  if (TextEvidence* text = std::get_if<TextEvidence>(&file)) {
+    given.logs.push_back(std::move(*text));
+  } else {
+    given.snapshots.push_back(path);
+  }
   return Done{};
 }
+
+// A rank that printed nothing, or whose log cannot be read, does not keep the others from being read: it is said with
+// the first of them. Where there is no other, its error is the answer.
+class Unread {
+ public:
+  void add(const std::string& path, Error error) {
+    caveats_.push_back(Caveat{"rank-unreadable", {{"path", path}, {"error", error.what}}, CaveatSource::recording});
+    if (!first_) first_ = std::move(error);
+  }
+  Result<Done> say_with(std::vector<TextEvidence>& logs, bool others_are_given) {
+    if (!first_) return Done{};
+    if (logs.empty() && !others_are_given) return *std::move(first_);
+    if (!logs.empty()) logs.front().caveats.insert(logs.front().caveats.end(), caveats_.begin(), caveats_.end());
+    return Done{};
+  }
+
+ private:
+  Caveats caveats_;
+  std::optional<Error> first_;
+};
 
 // A folder of ranks' logs, of their snapshots, or of both. Logs that say nothing of memory are none: a folder with
 // nothing else is one without snapshots.
 Result<Done> take_folder(const std::string& folder, GivenEvidence& given) {
   GivenEvidence inside;
+  Unread unread;
   for (const std::string& log : logs_of_folder(folder)) {
-    OOM_TRY([[maybe_unused]] const Done done, take_log(log, inside));
+    Result<Done> taken = take_log(log, inside);
+    if (!taken) unread.add(log, std::move(taken.error()));
   }
+  const bool has_snapshots = find_rank_files(folder).has_value();
+  OOM_TRY([[maybe_unused]] const Done said, unread.say_with(inside.logs, has_snapshots));
   const bool tells = std::any_of(inside.logs.begin(), inside.logs.end(), [](const TextEvidence& log) {
     return !log.messages.empty() || !log.summaries.empty();
   });
-  if (!tells || find_rank_files(folder)) given.snapshots.push_back(folder);
+  if (!tells || has_snapshots) given.snapshots.push_back(folder);
   if (!tells) return Done{};
   for (TextEvidence& log : inside.logs) given.logs.push_back(std::move(log));
   return Done{};
@@ -107,6 +136,7 @@ bool is_folder(const std::string& path) {
 
 Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words, Language language) {
   GivenEvidence given;
+  Unread unread;
   if (std::count(words.begin(), words.end(), "-") > 1) return standard_input_error("error.read-once");
   for (const std::string& word : words) {
     if (is_typed_message(word)) {
@@ -119,13 +149,15 @@ Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words, Langu
       if (!is_there(word) && !looks_like_path(word, "./\\")) return unknown_words(word);
       OOM_TRY(const bool is_text, is_text_file(word));
       // What is called a snapshot is read as one: the reader says what it is instead.
-      if (!is_text || is_snapshot_name(word)) {
+      if (is_snapshot_name(word) || (!is_text && !ends_like_a_log(word))) {
         given.snapshots.push_back(word);
         continue;
       }
-      OOM_TRY([[maybe_unused]] const Done done, take_log(word, given));
+      Result<Done> taken = take_log(word, given);
+      if (!taken) unread.add(word, std::move(taken.error()));
     }
   }
+  OOM_TRY([[maybe_unused]] const Done said, unread.say_with(given.logs, given.piped || !given.snapshots.empty()));
   if (given.piped && !given.snapshots.empty()) return standard_input_error("error.stands-alone");
   return given;
 }

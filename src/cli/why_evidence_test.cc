@@ -61,6 +61,21 @@ TEST_F(SortEvidence, AFolderGivesLogsWithTheRanksOfItsFolders) {
   EXPECT_TRUE(given->snapshots.empty());
 }
 
+TEST_F(SortEvidence, WhoPrintedNothingDoesNotKeepOthersFromBeingRead) {
+  const std::string told = file("rank0.log", kMessage);
+  const std::string empty = file("rank1.log", "");
+  for (const std::vector<std::string>& words : {std::vector{folder_.string()}, std::vector{empty, told}}) {
+    const Result<GivenEvidence> given = sort(words);
+    ASSERT_TRUE(given);
+    ASSERT_EQ(given->logs.size(), 1U);
+    ASSERT_EQ(given->logs[0].caveats.size(), 1U);
+    EXPECT_EQ(given->logs[0].caveats[0].code, "rank-unreadable");
+  }
+  const Result<GivenEvidence> alone = sort({empty});
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().code, "file-empty");
+}
+
 TEST_F(SortEvidence, AFolderOfBothGivesBoth) {
   file("rank0.log", kMessage);
   file("rank0.pickle", "\x80\x04.");

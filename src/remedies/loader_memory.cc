@@ -2,13 +2,14 @@
 
 #include <bit>
 
+#include "types/limits.h"
+
 namespace oomscope {
 namespace {
 
 constexpr int kUsualPrefetch = 2;
 constexpr int kBatchesWhileCollating = 2;
-constexpr int64_t kMostBatchBytes = int64_t{1} << 50;  // so that the products below cannot overflow
-constexpr int kMostCount = 4096;                       // workers, prefetch or ranks
+constexpr int kMostCount = 4096;  // workers, prefetch or ranks
 
 int bounded(std::optional<int> count, int usual) {
   const int value = count.value_or(usual);
@@ -30,11 +31,11 @@ LoaderBatches loader_batches(const Circumstances& circumstances) {
 
 std::optional<LoaderMemory> loader_memory(const Circumstances& circumstances) {
   const std::optional<int64_t>& batch = circumstances.figures.host_batch;
-  if (!circumstances.num_workers || !batch || *batch <= 0 || *batch > kMostBatchBytes / kMostCount) return std::nullopt;
+  if (!circumstances.num_workers || !batch || *batch <= 0 || *batch > kMaxSizeBytes / kMostCount) return std::nullopt;
   const LoaderBatches count = loader_batches(circumstances);
   const auto pinned_batch = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(*batch)));
   const double sum = static_cast<double>(count.total()) * static_cast<double>(pinned_batch);
-  if (sum > static_cast<double>(kMostBatchBytes)) return std::nullopt;
+  if (sum > static_cast<double>(kMaxSizeBytes)) return std::nullopt;
   return LoaderMemory{.ready_bytes = count.ready * *batch,
                       .collating_bytes = count.collating * *batch,
                       .pinned_bytes = count.pinned * pinned_batch};

@@ -8,12 +8,10 @@
 namespace oomscope {
 namespace {
 
-// Stands in for the card's memory where no recording tells it: larger than any card, so that expandable ranges never
-// end.
-constexpr int64_t kUnknownCard = int64_t{1} << 40;
-
-// The card's memory from the size of an expandable range, which is 9/8 of it.
-int64_t total_from_reserve(int64_t reserve_bytes) { return reserve_bytes == 0 ? kUnknownCard : reserve_bytes / 9 * 8; }
+// The card's memory from the size of an expandable range.
+int64_t total_from_reserve(int64_t reserve_bytes) {
+  return reserve_bytes == 0 ? kBoundlessCard : total_of_range(reserve_bytes);
+}
 
 }  // namespace
 
@@ -82,7 +80,7 @@ void ExactReplay::adopt(const std::vector<StartSegment>& start) {
     }
     if (segment.is_expandable) {  // the range goes on, unmapped, as far as ranges of this card do
       const int64_t page = segment.is_small ? kSmallBuffer : config_.settings.large_segment_size_bytes;
-      const int64_t range = round_up(device_->total_bytes() + device_->total_bytes() / 8, page);
+      const int64_t range = expandable_range(device_->total_bytes(), page);
       if (range > size) {
         const bool joins = !adopted.empty() && !adopted.back().mapped;
         if (joins) {
@@ -415,24 +413,21 @@ void ExactReplay::release_explicitly(uint32_t event) {
   ExplicitRelease release{.event = event, .everything = true, .pools = {}};
   bool explained = false;
   bool default_pool = timeline_.pools.size() == 1;
-  std::vector<const Segment*> segments;
-  if (!default_pool) segments.assign(allocator_->segments().begin(), allocator_->segments().end());
-  std::sort(segments.begin(), segments.end(),
-            [](const Segment* a, const Segment* b) { return a->address < b->address; });
+  std::vector<uint64_t> released;
   for (uint32_t i = prefix_begin_; i < event; ++i) {
     if (trace_.action[i] != Action::segment_free && trace_.action[i] != Action::segment_unmap) continue;
     explained = explained || stack_calls_empty_cache(trace_.stack[i]);
-    if (timeline_.pools.size() == 1) break;
-    const auto above =
-        std::upper_bound(segments.begin(), segments.end(), trace_.addr[i],
-                         [](uint64_t address, const Segment* segment) { return address < segment->address; });
-    if (above == segments.begin()) continue;
-    const Segment& segment = **std::prev(above);
-    if (trace_.addr[i] - segment.address >= static_cast<uint64_t>(segment.size_bytes)) continue;
-    if (segment.pool->owner == nullptr) {
+    if (default_pool) break;
+    released.push_back(trace_.addr[i]);
+  }
+  std::sort(released.begin(), released.end());
+  for (const Segment* segment : released.empty() ? std::span<Segment* const>() : allocator_->segments()) {
+    const auto inside = std::lower_bound(released.begin(), released.end(), segment->address);
+    if (inside == released.end() || *inside - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
+    if (segment->pool->owner == nullptr) {
       default_pool = true;
     } else {
-      release.pools.push_back(timeline_.pool_index(segment.pool->owner->id));
+      release.pools.push_back(timeline_.pool_index(segment->pool->owner->id));
     }
   }
   std::sort(release.pools.begin(), release.pools.end());

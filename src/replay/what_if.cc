@@ -7,9 +7,6 @@
 namespace oomscope {
 namespace {
 
-// A card without a limit of its own: caps are tested by the allocator, and expandable ranges never end.
-constexpr int64_t kBoundlessCard = int64_t{1} << 44;
-
 class StreamBuilder {
  public:
   explicit StreamBuilder(const Verification& v) : v_(v), timeline_(v.timeline), trace_(v.timeline.trace()) {}
