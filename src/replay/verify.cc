@@ -17,115 +17,13 @@
 #include "model/pairing.h"
 #include "replay/final_state.h"
 #include "replay/pool_guess.h"
+#include "replay/pressure.h"
 #include "replay/recorded_device.h"
 #include "replay/replay_in_two.h"
 #include "replay/suspects.h"
 
 namespace oomscope {
 namespace {
-
-// What a pass over the driver events alone shows.
-struct Pressure {
-  int64_t largest_allowed = 0;              // reserved + request of a driver call that succeeded
-  std::optional<int64_t> smallest_refused;  // of an oom entry that was not the card's doing
-  int64_t ooms = 0;
-  int64_t driver_ooms = 0;
-  int64_t most_reserved = 0;
-  bool suspected_retry = false;  // releases, then a segment, above the largest total ever allowed
-  bool releases = false;
-};
-
-class PressureScan {
- public:
-  PressureScan(const Timeline& timeline, const AllocatorSettings& settings, const RuleSet& rules)
-      : timeline_(timeline), trace_(timeline.trace()), settings_(settings), rules_(rules) {}
-
-  Pressure run() {
-    for (const StartSegment& segment : timeline_.start) {
-      for (const StartBlock& block : segment.blocks) {
-        if (block.state != StartState::unmapped) reserved_ += block.size;
-      }
-    }
-    std::vector<int64_t> retries;  // totals in front of a burst that a segment follows
-    int64_t before_burst = 0;
-    uint32_t previous = 0;
-    for (const uint32_t i : timeline_.driver_events) {
-      if (call_between(previous, i)) before_burst = 0;
-      previous = i;
-      switch (trace_.action[i]) {
-        case Action::segment_alloc: allow(i, trace_.size[i], before_burst, retries); break;
-        case Action::segment_map: allow(i, request_behind(i), before_burst, retries); break;
-        case Action::segment_free:
-        case Action::segment_unmap:
-          if (before_burst == 0) {
-            before_burst = reserved_;
-            pressure_.releases = true;
-          }
-          reserved_ -= trace_.size[i];
-          break;
-        case Action::oom:
-          refuse(i, before_burst);
-          before_burst = 0;
-          break;
-        default: break;
-      }
-    }
-    for (int64_t total : retries)
-      pressure_.suspected_retry = pressure_.suspected_retry || total > pressure_.largest_allowed;
-    return pressure_;
-  }
-
- private:
-  // Does an allocation or a free stand between two driver events, so that they belong to different calls?
-  [[nodiscard]] bool call_between(uint32_t from, uint32_t to) const {
-    for (uint32_t i = from + 1; i < to; ++i) {
-      if (trace_.action[i] == Action::alloc || trace_.action[i] == Action::free_requested) return true;
-    }
-    return false;
-  }
-
-  void allow(size_t event, int64_t alloc_size, int64_t before_burst, std::vector<int64_t>& retries) {
-    const bool first_step = event == 0 || trace_.action[event - 1] != Action::segment_map;
-    if (first_step) pressure_.largest_allowed = std::max(pressure_.largest_allowed, reserved_ + alloc_size);
-    if (before_burst != 0) retries.push_back(before_burst + alloc_size);
-    reserved_ += trace_.size[event];
-    pressure_.most_reserved = std::max(pressure_.most_reserved, reserved_);
-  }
-
-  // The bytes a map step was asked for are not in its event: they follow from the alloc behind it.
-  int64_t request_behind(size_t event) {
-    const size_t events = trace_.size_events();
-    request_ = std::max(request_, event + 1);
-    while (request_ < events && trace_.action[request_] != Action::alloc && trace_.action[request_] != Action::oom) {
-      ++request_;
-    }
-    if (request_ >= events) return trace_.size[event];
-    return allocation_size(round_size(std::max<int64_t>(trace_.size[request_], 1), settings_, rules_), settings_);
-  }
-
-  // The last try came after all releases, unless release_available freed in vain inside a pool scope: then only the
-  // first try is certain.
-  void refuse(size_t event, int64_t before_burst) {
-    pressure_.ooms += 1;
-    const int64_t alloc_size = allocation_size(std::max<int64_t>(trace_.size[event], 1), settings_);
-    const bool card_full = trace_.addr[event] < static_cast<uint64_t>(alloc_size);
-    if (card_full) {
-      pressure_.driver_ooms += 1;
-      return;
-    }
-    const bool in_vain = before_burst != 0 && settings_.max_split_size_bytes != kUnlimitedBytes;
-    const int64_t total = (in_vain ? before_burst : reserved_) + alloc_size;
-    pressure_.smallest_refused = std::min(pressure_.smallest_refused.value_or(total), total);
-  }
-
-  const Timeline& timeline_;
-  const Trace& trace_;
-  const AllocatorSettings& settings_;
-  const RuleSet& rules_;
-  int64_t reserved_ = 0;
-  size_t request_ = 0;  // the alloc or oom behind the last map step
-  Pressure pressure_;
-};
 
 // What people set, where the file does not say what was set: tried like rule sets, the likelier first.
 constexpr std::array<std::string_view, 16> kLikelySettings = {"max_split_size_mb:128",
@@ -348,7 +246,7 @@ class Verifier {
     v.config.limit_is_told = options_.limit_bytes.has_value();
     v.caveats = caveats;
     budget_ -= static_cast<int64_t>(v.timeline.trace().size_events()) + kEvenIfShort;
-    attempt.pressure = PressureScan(v.timeline, settings, rules).run();
+    attempt.pressure = find_pressure(v.timeline, settings, rules);
     v.refused_requests = attempt.pressure.ooms;
     v.refused_by_driver = attempt.pressure.driver_ooms;
     v.config.driver_refuses = attempt.pressure.driver_ooms > 0;
