@@ -18,7 +18,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COPIED = ("src", "include", "tests", "cmake", "bench", "CMakeLists.txt", "LICENSE", "THIRD_PARTY_NOTICES.md")
+COPIED = ("src", "include", "tests", "tools", "cmake", "bench", "CMakeLists.txt", "LICENSE", "THIRD_PARTY_NOTICES.md")
 TARGETS = ("caching_test", "fidelity_test")
 SECONDS = 240  # a mutant may never end: that counts as noticed
 

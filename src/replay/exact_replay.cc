@@ -13,6 +13,23 @@ int64_t total_from_reserve(int64_t reserve_bytes) {
   return reserve_bytes == 0 ? kBoundlessCard : total_of_range(reserve_bytes);
 }
 
+// The segments in which the addresses lie; `addresses` ascending. Ranges whose length nothing tells overlap: the one
+// that begins nearest holds an address.
+std::vector<const Segment*> segments_of(const std::vector<uint64_t>& addresses, std::span<Segment* const> segments) {
+  std::vector<const Segment*> holders(addresses.size(), nullptr);
+  if (addresses.empty()) return holders;
+  for (const Segment* segment : segments) {
+    const auto first = std::lower_bound(addresses.begin(), addresses.end(), segment->address);
+    for (auto at = first; at != addresses.end(); ++at) {
+      if (*at - segment->address >= static_cast<uint64_t>(segment->size_bytes)) break;
+      const Segment*& holder = holders[static_cast<size_t>(at - addresses.begin())];
+      if (holder == nullptr || holder->address < segment->address) holder = segment;
+    }
+  }
+  std::erase(holders, nullptr);
+  return holders;
+}
+
 }  // namespace
 
 std::optional<uint32_t> fatal_oom(const Trace& trace) {
@@ -421,9 +438,7 @@ void ExactReplay::release_explicitly(uint32_t event) {
     released.push_back(trace_.addr[i]);
   }
   std::sort(released.begin(), released.end());
-  for (const Segment* segment : released.empty() ? std::span<Segment* const>() : allocator_->segments()) {
-    const auto inside = std::lower_bound(released.begin(), released.end(), segment->address);
-    if (inside == released.end() || *inside - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
+  for (const Segment* segment : segments_of(released, allocator_->segments())) {
     if (segment->pool->owner == nullptr) {
       default_pool = true;
     } else {
