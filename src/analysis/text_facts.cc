@@ -77,10 +77,8 @@ KindDecision decide_by_figures(const CardFigures& card) {
   }
   if (unused_serves) return {Kind::gpu_oom, {Kind::gpu_oom_capacity, Kind::gpu_oom_fragmentation}, Confidence::medium};
   if (*card.allocated == 0) return {Kind::gpu_oom_first_alloc_or_context, {Kind::gpu_oom_capacity}, Confidence::medium};
-  // Free memory and holes together would do, but they do not join.
-  const bool pieces_would_do =
-      unused + *card.free >= tried && unused > 0 && at_least(unused, *card.total, kNotableUnusedPercent);
-  if (pieces_would_do)
+  // Free memory and holes together would do, but they do not join: a setting may join them.
+  if (card.pieces_cover_request() || card.pools_cover_request())
     return {Kind::gpu_oom_capacity, {Kind::gpu_oom, Kind::gpu_oom_fragmentation}, Confidence::medium};
   return {Kind::gpu_oom_capacity, {}, Confidence::high};
 }
@@ -267,7 +265,7 @@ void doubt_purpose(std::span<const TextEvidence> logs, const Failures& failures,
 Candidate choose_failure(std::span<const TextEvidence> logs, const Failures& failures) {
   Candidate best;
   const auto is_earlier = [](const TextMessage& a, size_t log_a, const TextMessage& b, size_t log_b) {
-    if (a.time_seconds && b.time_seconds && log_a != log_b) return *a.time_seconds < *b.time_seconds;
+    if (a.time && b.time && log_a != log_b) return is_surely_before(*a.time, *b.time);
     return false;  // they come in the order of the text
   };
   for (size_t log = 0; log < logs.size(); ++log) {
@@ -396,31 +394,65 @@ void add_others(TextFacts& facts) {
   if (rest > 0) add_row(facts, "others", rest, "message", true);
 }
 
-// Rows that add up to the card's total; what no figure explains is a row of its own.
-void fill_balance(TextFacts& facts) {
+// What is free, in view of a limit. A figure that is impossible makes no row.
+void add_free(TextFacts& facts) {
   const CardFigures& card = facts.card;
-  if (!card.total || !card.free || !card.allocated || !card.reserved) return;
-  add_row(facts, "allocated", *card.allocated, "message");
+  if (!card.free) return;
+  const bool is_limited = card.limit && card.reserved && *card.limit < card.total.value_or(0);
+  if (!is_limited) return add_row(facts, "free", *card.free, "message", true);
+  const int64_t left = std::clamp<int64_t>(*card.limit - *card.reserved, 0, *card.free);
+  add_row(facts, "left-by-limit", left, "limit");
+  add_row(facts, "free-beyond-limit", *card.free - left, "message", true);
+}
+
+// Where the rest of the card may be.
+const char* source_of_rest(const CardFigures& card, int64_t rest) {
+  if (rest < 0) return "contradiction";
+  if (!card.free || !card.reserved || !card.allocated) return "rest-with-impossible";
+  return card.own ? "rest" : "rest-with-context";
+}
+
+// What PyTorch holds, or the whole process where the figures of the allocator are impossible.
+void add_own(TextFacts& facts) {
+  const CardFigures& card = facts.card;
+  if (!card.allocated) {
+    if (card.own) return add_row(facts, "own", *card.own, "message");
+    if (card.reserved) add_row(facts, "reserved", *card.reserved, "message");
+    return;
+  }
+  const int64_t pools = std::min(card.free_in_pools.value_or(0), *card.allocated);
+  add_row(facts, "allocated", *card.allocated - pools, pools > 0 ? "less-pools" : "message");
+  if (pools > 0) add_row(facts, "pools", pools, "message");
   if (card.unused.value_or(0) > 0) add_row(facts, "unused", *card.unused, "message");
   if (const std::optional<int64_t> outside = card.own_outside(); outside && *outside > 0) {
     add_row(facts, "own-outside", *outside, card.has(Contradiction::own_listed_as_other) ? "pid-is-self" : "difference",
             true);
   }
+}
+
+// Rows that add up to the card's total; what no possible figure explains is a row of its own. Without a total they are
+// what is known.
+void fill_balance(TextFacts& facts) {
+  const CardFigures& card = facts.card;
+  const bool is_complete = card.total && card.free && card.allocated && card.reserved;
+  if (!is_complete && !card.has(Contradiction::impossible_value) && !card.has(Contradiction::total_is_zero)) return;
+  add_own(facts);
   add_others(facts);
-  const bool is_limited = card.limit && *card.limit < *card.total;
-  const int64_t left = is_limited ? std::clamp<int64_t>(*card.limit - *card.reserved, 0, *card.free) : *card.free;
-  if (is_limited) {
-    add_row(facts, "left-by-limit", left, "limit");
-    add_row(facts, "free-beyond-limit", *card.free - left, "message", true);
-  } else {
-    add_row(facts, "free", *card.free, "message", true);
-  }
+  add_free(facts);
+  if (!card.total || facts.balance.empty()) return;
   const int64_t rest = *card.total - facts.balance_total_bytes;
-  if (rest != 0)
-    add_row(facts, "not-accounted", rest, rest < 0 ? "contradiction" : card.own ? "rest" : "rest-with-context", true);
+  if (rest != 0) add_row(facts, "not-accounted", rest, source_of_rest(card, rest), true);
 }
 
 // ---- ranks
+
+// All have one, and all of them name their zone or none does.
+bool have_comparable_times(const std::vector<RankFailure>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const RankFailure& each) {
+    const std::optional<PrintedTime>& time = each.message->time;
+    return time && time->has_zone == ranks.front().message->time->has_zone;
+  });
+}
 
 void find_ranks(std::span<const TextEvidence> logs, const Failures& failures, TextFacts& facts) {
   std::map<std::pair<size_t, int>, RankFailure> strongest;
@@ -441,21 +473,22 @@ void find_ranks(std::span<const TextEvidence> logs, const Failures& failures, Te
                        : failure.message->kind;
     facts.ranks.push_back(failure);
   }
-  const bool have_times = std::all_of(facts.ranks.begin(), facts.ranks.end(),
-                                      [](const RankFailure& each) { return each.message->time_seconds.has_value(); });
+  const bool have_times = have_comparable_times(facts.ranks);
   std::stable_sort(facts.ranks.begin(), facts.ranks.end(), [&](const RankFailure& a, const RankFailure& b) {
-    if (have_times && *a.message->time_seconds != *b.message->time_seconds)
-      return *a.message->time_seconds < *b.message->time_seconds;
+    if (have_times && a.message->time->seconds != b.message->time->seconds)
+      return a.message->time->seconds < b.message->time->seconds;
     // Those that waited for others noticed later, wherever their lines stand.
     const bool a_waited = a.message->family == Family::collective;
     const bool b_waited = b.message->family == Family::collective;
     if (a_waited != b_waited) return b_waited;
     return a.log == b.log && a.message->offset_bytes < b.message->offset_bytes;
   });
-  // Of two with one stamp neither is known to be first.
-  const bool is_tie = have_times && facts.ranks.size() > 1 &&
-                      *facts.ranks[0].message->time_seconds == *facts.ranks[1].message->time_seconds;
-  facts.order_is_known = logs.size() == 1 || (have_times && !is_tie);
+  // Of those whose stamps cannot tell them apart none is known to be first.
+  const auto is_behind_first = [&](const RankFailure& each) {
+    return is_surely_before(*facts.ranks.front().message->time, *each.message->time);
+  };
+  facts.order_is_known = logs.size() == 1 || (have_times && !facts.ranks.empty() &&
+                                              std::all_of(facts.ranks.begin() + 1, facts.ranks.end(), is_behind_first));
 }
 
 // ---- growth

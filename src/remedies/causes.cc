@@ -44,7 +44,7 @@ std::span<const CauseGuide> cause_guides() {
       {"capacity",
        {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "fused-attention", "set-to-none",
         "sharding", "model-parallel", "offload", "quantised-loading", "bucket-view", "smaller-model", "larger-gpu",
-        "allocator-setting"},
+        "allocator-setting", "pool-limit"},
        {"slack-is-fragmentation", "mixed-precision-halves", "checkpointing-leaves-one-layer", "accumulation-is-free",
         "empty-cache-saves"},
        /*by_phase=*/true},

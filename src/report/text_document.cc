@@ -96,8 +96,9 @@ Table balance_table(const TextFacts& facts, Language language) {
     table.rows.push_back(
         Row{.cells = {say(row.name, language), row.bytes ? format_mib(*row.bytes) : "?", say(row.source, language)}});
   }
+  const char* sum = facts.card.total ? "text.sum" : "text.sum-known";
   table.rows.push_back(
-      Row{.cells = {say("text.total", language), format_mib(facts.balance_total_bytes), say("text.sum", language)},
+      Row{.cells = {say("text.total", language), format_mib(facts.balance_total_bytes), say(sum, language)},
           .style = Style::bold});
   return table;
 }

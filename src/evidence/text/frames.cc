@@ -175,13 +175,14 @@ std::string last_line(std::span<const CleanLine> lines) {
   return {};
 }
 
-std::optional<double> last_time(std::string_view raw) {
-  static const re2::RE2 stamp(R"((\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?)",
+std::optional<PrintedTime> last_time(std::string_view raw) {
+  static const re2::RE2 stamp(R"((\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?)"
+                              R"((?: ?(Z\b|UTC\b|GMT\b)| ?([+-])([01]\d):?([0-5]\d)\b)?)",
                               bytes_options());
   constexpr size_t kNear = 2000;
   const std::string_view near = raw.substr(raw.size() - std::min(raw.size(), kNear));
   re2::StringPiece rest(near.data(), near.size());
-  std::optional<double> found;
+  std::optional<PrintedTime> found;
   int year = 0;
   int month = 0;
   int day = 0;
@@ -189,13 +190,20 @@ std::optional<double> last_time(std::string_view raw) {
   int minute = 0;
   int second = 0;
   std::string fraction;
-  while (re2::RE2::FindAndConsume(&rest, stamp, &year, &month, &day, &hour, &minute, &second, &fraction)) {
+  std::string utc;
+  std::string sign;
+  std::string hours;  // of the offset
+  std::string minutes;
+  while (re2::RE2::FindAndConsume(&rest, stamp, &year, &month, &day, &hour, &minute, &second, &fraction, &utc, &sign,
+                                  &hours, &minutes)) {
     if (month < 1 || month > 12 || day < 1 || day > 31) continue;
     const std::chrono::sys_days date = std::chrono::year(year) / month / day;
-    double value = static_cast<double>(date.time_since_epoch().count()) * 86400 + hour * 3600 + minute * 60 + second;
-    double scale = 1;
-    for (char digit : fraction) value += (digit - '0') * (scale /= 10);
-    found = value;
+    PrintedTime time;
+    time.seconds = static_cast<double>(date.time_since_epoch().count()) * 86400 + hour * 3600 + minute * 60 + second;
+    for (char digit : fraction) time.seconds += (digit - '0') * (time.resolution /= 10);
+    time.has_zone = !utc.empty() || !sign.empty();
+    if (!sign.empty()) time.seconds -= (sign == "-" ? -60 : 60) * (std::stoi(hours) * 60 + std::stoi(minutes));
+    found = time;
   }
   return found;
 }

@@ -456,7 +456,7 @@ class Reader {
     message.stands_in_order = !may_be_overtaken(lines);
     constexpr size_t kLongestPrefix = 100;
     const std::string_view own_line = text.substr(begin + raw.size(), before.size() - raw.size() + kLongestPrefix);
-    message.time_seconds = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
+    message.time = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
     look_around(raw, evidence_.surroundings);
   }
 
