@@ -870,6 +870,69 @@ TEST(RankOrder, ComparesStampsInUtcWhereAllNameTheirZone) {
   EXPECT_FALSE(coarse->facts.order_is_known);
 }
 
+TEST(Endings, SayNoMoreThanTheLog) {
+  const auto claim = [](const std::string& text) { return findings_of({{"a.log", text}}).front().claim.key; };
+  EXPECT_EQ(claim("A process in the process pool was terminated abruptly while the future was running.\n"),
+            "log.vanished.claim");
+  EXPECT_EQ(claim("python invoked oom-killer: gfp_mask=0xcc0, order=0\n"), "log.host-killed.claim");
+  EXPECT_EQ(claim("train.sh: line 3: 4242 Killed   python train.py\n"), "log.killed-unexplained.claim");
+  EXPECT_EQ(facts_of({"step 1 loss 2.0\nKeyboardInterrupt\n"})->facts.confidence, Confidence::high);
+}
+
+TEST(Endings, AMarkOfAnInterruptLeavesMemoryOpen) {
+  const auto found = facts_of({"Loading checkpoint shards:  33% 1/3 [00:20<00:41, 20.61s/it]^C\n"});
+  EXPECT_EQ(found->facts.kind, Kind::not_memory);
+  EXPECT_EQ(found->facts.confidence, Confidence::low);
+  EXPECT_EQ(found->facts.also, std::vector<Kind>{Kind::host_oom_killed});
+  EXPECT_EQ(findings_of(*found).front().claim.key, "log.not-memory-interrupt-mark.claim");
+}
+
+TEST(RuntimeHeap, IsRaisedWhereItsRuntimeSetsIt) {
+  const auto commands = [](const std::string& text) {
+    const Finding finding = findings_of({{"a.log", text}}).front();
+    return finding.changes.empty() ? std::string{} : finding.changes.front().commands.front();
+  };
+  EXPECT_NE(commands("java.lang.OutOfMemoryError: Java heap space\n").find("-Xmx"), std::string::npos);
+  EXPECT_NE(commands("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n")
+                .find("--max-old-space-size"),
+            std::string::npos);
+}
+
+TEST(Mapping, OfOneLargeFileIsNoLackOfDescriptors) {
+  const auto found = facts_of(
+      {"RuntimeError: unable to mmap 8589934592 bytes from file </models/weights.bin>: Cannot allocate memory (12)\n"});
+  EXPECT_EQ(found->facts.kind, Kind::host_alloc_failed);
+  EXPECT_TRUE(found->facts.also.empty());
+  EXPECT_FALSE(proposes(findings_of(*found).front(), "sharing-strategy"));
+}
+
+TEST(OtherGpu, IsTheEmptiestOfTheListing) {
+  const std::string smi =
+      "| NVIDIA-SMI 550.54 Driver Version: 550.54 |\n"
+      "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |                    0 |\n"
+      "| N/A   30C    P0    60W / 400W |  80000MiB / 81920MiB |      0%      Default |\n"
+      "|   1  NVIDIA A100-SXM4-80GB          On  | 00000000:0F:00.0 Off |                    0 |\n"
+      "| N/A   30C    P0    60W / 400W |  70000MiB / 81920MiB |      0%      Default |\n"
+      "|   2  NVIDIA A100-SXM4-80GB          On  | 00000000:47:00.0 Off |                    0 |\n"
+      "| N/A   30C    P0    60W / 400W |    400MiB / 81920MiB |      0%      Default |\n";
+  const Finding finding =
+      findings_of(*facts_of({oom("2.00 GiB", "79.15 GiB", "1.00 GiB", "20.00 MiB", "1.10 GiB") + smi})).front();
+  const auto other = std::find_if(finding.changes.begin(), finding.changes.end(),
+                                  [](const Change& change) { return change.remedy == "other-gpu"; });
+  ASSERT_NE(other, finding.changes.end());
+  EXPECT_EQ(other->commands.front(), "export CUDA_VISIBLE_DEVICES=2");
+}
+
+TEST(Evaluation, OffersSimplerChangesBeforeOffload) {
+  const Finding finding = findings_of(*facts_of({"Traceback (most recent call last):\n"
+                                                 "  File \"train.py\", line 9, in validate\n"
+                                                 "    with torch.no_grad(): out = model(x)\n" +
+                                                 oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")}))
+                              .front();
+  ASSERT_GE(finding.changes.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) EXPECT_NE(finding.changes[i].remedy, "offload");
+}
+
 TEST(PhaseByProgress, TheSecondStep) {
   const auto given = facts_of({"  1%|1         | 1/100 [00:03<05:00,  3.00s/it, loss=2.5]\n" +
                                oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")});

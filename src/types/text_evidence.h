@@ -168,6 +168,13 @@ struct ListedProcess {
   double used_bytes = 0;
 };
 
+// A row of the table that the kernel prints when it ends a process.
+struct HostProcess {
+  int64_t pid = 0;
+  std::string name;
+  double rss_bytes = 0;
+};
+
 // What the text tells of the machine and the program.
 struct Surroundings {
   std::string torch_version;  // "2.3.1+cu121"
@@ -175,6 +182,7 @@ struct Surroundings {
   std::vector<ListedGpu> gpus;
   std::string gpu_name;  // as a line of the log or the user names the card
   std::vector<ListedProcess> gpu_processes;
+  std::vector<HostProcess> host_processes;
   std::optional<double> host_total_bytes;  // free
   std::optional<double> host_available_bytes;
   std::optional<double> job_limit_bytes;  // of a scheduler's table: what was asked for, and the most that a step used

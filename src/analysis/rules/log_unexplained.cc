@@ -58,7 +58,7 @@ std::vector<Finding> find_log_unexplained(const CaseFacts& facts) {
     if (contradicts) add_changes(text, {"raise-fraction", "other-gpu"}, finding);
     for (std::string_view remedy : list) add_changes(text, {remedy}, finding);
   }
-  add_changes(text, {"report-more"}, finding);
+  if (is_bare) add_changes(text, {"report-more"}, finding);  // else the figures are all there
   add_listed_card(text, finding);
   return {finding};
 }

@@ -94,7 +94,7 @@ std::vector<TriggerScan::Hit> CutLiterals::at(std::string_view text, size_t line
   const std::string_view behind = text.substr(line_break + 1);
   const auto look = [&](const Table& table, std::string_view block) {
     const size_t index = block_index(block.data());
-    if (!table.any.test(index)) return;
+    if (!is_of_one_line(block.data()) || !table.any.test(index)) return;
     for (const Cut& cut : table.cuts.at(index)) {
       const std::string_view literal = literals_[cut.literal];
       if (before.size() < cut.length || budget <= 0) continue;

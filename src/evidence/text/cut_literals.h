@@ -30,8 +30,10 @@ class CutLiterals {
     while (end > 0 && is_blank(text[end - 1])) --end;
     if (end == 0 || text[end - 1] == '\n') return false;  // behind an empty line nothing goes on
     if (end < kBlock || line_break + kBlock >= text.size() || is_blank(text[line_break + 1])) return true;
-    return before_.any.test(block_index(text.data() + end - kBlock)) ||
-           behind_.any.test(block_index(text.data() + line_break + 1));
+    const char* const before = text.data() + end - kBlock;
+    const char* const behind = text.data() + line_break + 1;
+    return (is_of_one_line(before) && before_.any.test(block_index(before))) ||
+           (behind[0] != '\n' && is_of_one_line(behind) && behind[2] != '\n' && behind_.any.test(block_index(behind)));
   }
   // Those that the break at `line_break` of `text`, or the colour that begins there, cuts first, in the order of their
   // begin. Each comparison with the lines behind takes one from `budget`; at 0 none is found.
@@ -40,6 +42,8 @@ class CutLiterals {
   [[nodiscard]] size_t longest() const { return longest_; }
 
  private:
+  // Literals hold no break; before the first letter one may stand, where a line begins with two letters of a literal.
+  [[nodiscard]] static bool is_of_one_line(const char* block) { return block[1] != '\n'; }
   // Of three letters, as TriggerScan's: the low five bits of a letter are the same in both cases; a break counts as a
   // blank.
   [[nodiscard]] static size_t block_index(const char* block) {

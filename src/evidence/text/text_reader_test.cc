@@ -70,6 +70,9 @@ const std::vector<Example> kExamples = {
     {"vllm.kv-cache", "(3.00 GiB KV cache is needed, which is larger than the available KV cache memory (2.00 GiB)."},
     {"vllm.max-len",
      "The model's max seq len (4096) is larger than the maximum number of tokens that can be stored in KV cache"},
+    {"weights.not-enough",
+     "Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized "
+     "model."},
     {"engine.not-enough", "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."},
     {"mps.oom",
      "MPS backend out of memory (MPS allocated: 3.00 GB, other allocations: 2.00 KB, max allowed: 4.00 GB). Tried to "
