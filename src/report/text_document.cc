@@ -56,6 +56,7 @@ Phrase host_figures(const TextFacts& facts) {
 std::string kind_key(const TextFacts& facts) {
   const bool is_unexplained = facts.kind == Kind::host_oom_killed && facts.confidence == Confidence::low;
   if (facts.failure != nullptr && facts.failure->id == "ended.interrupt-mark") return "text.is-interrupted";
+  if (facts.failure != nullptr && facts.failure->id == "tcmalloc.large") return "text.is-large";
   const bool by_launcher = facts.failure != nullptr && facts.failure->id.starts_with("launcher.");
   if (by_launcher && facts.kind == Kind::not_memory) return "text.is-ended";
   if (!is_unexplained) return "text.is-" + std::string(name_of(facts.kind));

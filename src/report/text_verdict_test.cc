@@ -874,6 +874,9 @@ TEST(Endings, SayNoMoreThanTheLog) {
   const auto claim = [](const std::string& text) { return findings_of({{"a.log", text}}).front().claim.key; };
   EXPECT_EQ(claim("A process in the process pool was terminated abruptly while the future was running.\n"),
             "log.vanished.claim");
+  EXPECT_EQ(claim("tcmalloc: large alloc 8589934592 bytes == 0x7f1200000000 @  0x7f\n"), "log.host-large.claim");
+  EXPECT_EQ(claim("sending SIGTERM to process 9 uid 0 \"python\": oom_score 800, VmRSS 700 MiB\n"),
+            "log.host-killed-monitor.claim");
   EXPECT_EQ(claim("python invoked oom-killer: gfp_mask=0xcc0, order=0\n"), "log.host-killed.claim");
   EXPECT_EQ(claim("train.sh: line 3: 4242 Killed   python train.py\n"), "log.killed-unexplained.claim");
   EXPECT_EQ(facts_of({"step 1 loss 2.0\nKeyboardInterrupt\n"})->facts.confidence, Confidence::high);

@@ -32,12 +32,13 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   const bool is_impossible = text.card.has(Contradiction::impossible_request);
   const bool is_fork = id == "errno.12" && starts_a_process(*text.failure);
   Finding finding = log_finding(text,
-                                is_pinned              ? "pinned-memory"
-                                : is_fork              ? "host-fork"
-                                : is_impossible        ? "host-impossible"
-                                : id == "runtime.heap" ? "runtime-heap"
-                                : text.card.tried      ? "host-allocation"
-                                                       : "host-allocation-bare",
+                                is_pinned                ? "pinned-memory"
+                                : is_fork                ? "host-fork"
+                                : is_impossible          ? "host-impossible"
+                                : id == "runtime.heap"   ? "runtime-heap"
+                                : id == "tcmalloc.large" ? "host-large"
+                                : text.card.tried        ? "host-allocation"
+                                                         : "host-allocation-bare",
                                 {size_value("tried", text.card.tried)});
   if (id == "runtime.heap") {  // which a setting of the runtime limits, not the machine
     add_changes(text, {"larger-heap"}, finding);

@@ -11,6 +11,7 @@ std::vector<Finding> find_log_host_killed(const CaseFacts& facts) {
   const char* words = is_evicted                                                                ? "node-evicted"
                       : id.starts_with("notebook.died") || id.starts_with("notebook.restarted") ? "kernel-died"
                       : text.only_some_nodes                                                    ? "host-killed-nodes"
+                      : id == "earlyoom"                                                        ? "host-killed-monitor"
                       : text.victim_is_other                                                    ? "host-killed-other"
                       : text.victim != nullptr                                                  ? "host-killed-named"
                       : text.failure->strength >= 4 || text.failure->family == Family::kernel   ? "host-killed"

@@ -49,14 +49,22 @@ inline size_t next_byte(std::string_view text, char byte, size_t from) {
   return text.find(byte, from);
 }
 
-// Behind bytes that repeat the one at `at`: of empty lines the first break alone may cut something.
+// Where the next byte stands behind the one at `at` that a literal may be cut at. Of bytes that repeat, as breaks of
+// empty lines, the first alone may cut something; of lines of one letter those whose next line has more.
 inline size_t behind_run(std::string_view text, size_t at) {
+  constexpr uint64_t kEvery = kOnes & 0x00FF00FF00FF00FF;  // every second byte
+  constexpr std::string_view kEmptyLines = "\r\n\r\n\r\n\r\n";
   const char byte = text[at++];
   const uint64_t same = kOnes * static_cast<unsigned char>(byte);
   while (at + sizeof(uint64_t) <= text.size() && word_at(text.data() + at) == same) at += sizeof(uint64_t);
   while (at < text.size() && text[at] == byte) ++at;
-  constexpr std::string_view kEmptyLines = "\r\n\r\n\r\n\r\n";
-  while (byte == '\n' && text.substr(at).starts_with(kEmptyLines)) at += kEmptyLines.size();
+  if (byte != '\n' || std::endian::native != std::endian::little) return at;
+  while (text.substr(at).starts_with(kEmptyLines)) at += kEmptyLines.size();
+  const auto are_letters = [&](size_t line_break) {
+    return line_break + sizeof(uint64_t) <= text.size() &&
+           ((word_at(text.data() + line_break) ^ (kEvery * '\n')) & (kEvery * 0xFF)) == 0;
+  };
+  while (are_letters(at - 1)) at += 4;
   return at;
 }
 

@@ -76,12 +76,14 @@ CutLiterals::CutLiterals(const std::vector<std::string>& literals) : literals_(l
     for (size_t length = 1; length < literal.size(); ++length) {
       if (literal[length - 1] == ' ') continue;  // as without that blank
       const Cut cut{.literal = static_cast<uint16_t>(id), .length = static_cast<uint16_t>(length)};
+      const std::string_view rest = without_blanks_at_front(literal.substr(length));
       if (length >= kBlock) {
-        before_.add(literal.substr(length - kBlock, kBlock), cut);
+        const std::string_view block = literal.substr(length - kBlock, kBlock);
+        before_.add(block, cut);
+        if (rest.size() < kBlock) before_.any_short.set(block_index(block.data()));
         continue;
       }
       if (length + 1 == kBlock) before_.add(" " + std::string(literal.substr(0, length)), cut);  // a word of its own
-      const std::string_view rest = without_blanks_at_front(literal.substr(length));
       if (rest.size() >= kBlock) behind_.add(rest.substr(0, kBlock), cut);
     }
   }

@@ -32,8 +32,9 @@ class CutLiterals {
     if (end < kBlock || line_break + kBlock >= text.size() || is_blank(text[line_break + 1])) return true;
     const char* const before = text.data() + end - kBlock;
     const char* const behind = text.data() + line_break + 1;
-    return (is_of_one_line(before) && before_.any.test(block_index(before))) ||
-           (behind[0] != '\n' && is_of_one_line(behind) && behind[2] != '\n' && behind_.any.test(block_index(behind)));
+    const bool is_short = behind[0] == '\n' || behind[1] == '\n' || behind[2] == '\n';
+    if (is_short) return is_of_one_line(before) && before_.any_short.test(block_index(before));
+    return (is_of_one_line(before) && before_.any.test(block_index(before))) || behind_.any.test(block_index(behind));
   }
   // Those that the break at `line_break` of `text`, or the colour that begins there, cuts first, in the order of their
   // begin. Each comparison with the lines behind takes one from `budget`; at 0 none is found.
@@ -59,6 +60,7 @@ class CutLiterals {
   };
   struct Table {
     std::bitset<1 << 15> any;
+    std::bitset<1 << 15> any_short;  // of those of which less than a block follows
     std::unordered_map<size_t, std::vector<Cut>> cuts;
     void add(std::string_view block, Cut cut);
   };

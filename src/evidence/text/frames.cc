@@ -29,12 +29,13 @@ bool starts_traceback(std::string_view line) {
 
 bool same_rank(const CleanLine& line, std::optional<int> rank) { return !rank || !line.rank || line.rank == rank; }
 
-// `File "x.py", line 3, in f`, `File x.py:3, in f(args)`, `x.py in f(args)` (IPython of old), `Cell In[2], line 3`,
-// `---> 72     code`.
+// `File "x.py", line 3, in f`, `File x.py:3, in f(args)`, `x.py:3 in f` (rich), `x.py in f(args)` (IPython of old),
+// `Cell In[2], line 3`.
 bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
   static const re2::RE2 python(R"re(File \\?"([^"]{1,400}?)\\?", line\s+(\d+)(?:, in ([^\n]{1,120}))?)re",
                                bytes_options());
   static const re2::RE2 ipython(R"(^File (\S{1,400}?):(\d+), in ([\w.<>]{1,120}))", bytes_options());
+  static const re2::RE2 rich(R"(^(\S{1,400}\.pyx?):(\d{1,9}) in ([\w.<>]{1,120})$)", bytes_options());
   static const re2::RE2 old_ipython(R"(^(\S{1,400}\.pyc?|<ipython-input-[^>]{1,80}>) in ([\w.<>]{1,120})\()",
                                     bytes_options());
   // "Cell In[12], line 3, in train(x)", "Input In [5], in <cell line: 3>()", "<ipython-input-3-ab> in <cell line:
@@ -47,7 +48,8 @@ bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
   std::string of_cell;
   std::string number;
   if (re2::RE2::PartialMatch(subject, python, &frame.file, &number, &frame.function) ||
-      re2::RE2::PartialMatch(subject, ipython, &frame.file, &number, &frame.function)) {
+      re2::RE2::PartialMatch(subject, ipython, &frame.file, &number, &frame.function) ||
+      re2::RE2::PartialMatch(subject, rich, &frame.file, &number, &frame.function)) {
     std::from_chars(number.data(), number.data() + number.size(), frame.line);
   } else if (re2::RE2::PartialMatch(subject, cell, &frame.file, &number, &of_cell, &frame.function)) {
     if (number.empty()) number = of_cell;
@@ -79,9 +81,10 @@ size_t take_frame_of_lines(std::span<const CleanLine> lines, std::vector<TextFra
   return take_frame(first, frames) ? 1 : 0;
 }
 
-// The line after a frame is its code, unless it is another frame; IPython marks it with an arrow.
+// The line after a frame is its code, unless it is another frame; IPython and rich mark it with an arrow, `---> 72
+// code`.
 void take_code(std::string_view line, std::vector<TextFrame>& frames, bool expects_code) {
-  static const re2::RE2 arrow(R"(^-+> ?\d+\s(.*))", bytes_options());
+  static const re2::RE2 arrow(R"(^(?:-+>|\xE2\x9D\xB1) *\d+\s(.*))", bytes_options());
   std::string code;
   if (re2::RE2::PartialMatch(piece(line), arrow, &code)) {
     if (frames.empty()) frames.push_back({});

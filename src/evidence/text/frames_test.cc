@@ -111,6 +111,22 @@ TEST(LastTime, IsOfTheLastStampAndRefusesImpossibleDates) {
   EXPECT_EQ(last_time("2024-13-40 00:00:00"), std::nullopt);
 }
 
+TEST(LastTraceback, OfRich) {
+  const std::vector<CleanLine> lines = clean_lines(
+      "\u256D\u2500\u2500 Traceback (most recent call last) \u2500\u2500\u256E\n"
+      "\u2502 /root/train.py:88 in <module>              \u2502\n"
+      "\u2502                                            \u2502\n"
+      "\u2502   87 \u2502   loss = model(x)                      \u2502\n"
+      "\u2502 \u2771 88 \u2502   loss.backward()                      \u2502\n"
+      "\u2570\u2500\u2500\u256F\n");
+  const std::vector<TextFrame> frames = last_traceback(lines, std::nullopt);
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].file, "/root/train.py");
+  EXPECT_EQ(frames[0].line, 88);
+  EXPECT_EQ(frames[0].function, "<module>");
+  EXPECT_EQ(frames[0].code, "loss.backward()");
+}
+
 TEST(LastTime, IsInUtcWhereItNamesItsZone) {
   const double noon = 12 * 3600;
   EXPECT_EQ(last_time("1970-01-01T14:00:00+02:00 stderr F x")->seconds, noon);
