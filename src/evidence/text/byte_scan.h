@@ -55,6 +55,8 @@ inline size_t behind_run(std::string_view text, size_t at) {
   constexpr uint64_t kEvery = kOnes & 0x00FF00FF00FF00FF;  // every second byte
   constexpr std::string_view kEmptyLines = "\r\n\r\n\r\n\r\n";
   const char byte = text[at++];
+  const bool is_plain = byte == '\n' && at + 1 < text.size() && text[at] > '\r' && text[at + 1] != '\n';
+  if (is_plain) return at;
   const uint64_t same = kOnes * static_cast<unsigned char>(byte);
   while (at + sizeof(uint64_t) <= text.size() && word_at(text.data() + at) == same) at += sizeof(uint64_t);
   while (at < text.size() && text[at] == byte) ++at;

@@ -106,8 +106,8 @@ std::vector<TriggerScan::Hit> CutLiterals::at(std::string_view text, size_t line
   };
   if (before.empty() || before.back() == '\n') return hits;
   if (before.size() >= kBlock) look(before_, before.substr(end - kBlock));
-  if (const std::string_view head = without_blanks_at_front(behind.substr(0, 64)); head.size() >= kBlock)
-    look(behind_, head.substr(0, kBlock));
+  const std::string_view head = without_blanks_at_front(behind.substr(0, 64)).substr(0, kBlock);
+  if (head.size() == kBlock && head.find('\n') == std::string_view::npos) look(behind_, head);
   const auto is_same = [](const TriggerScan::Hit& a, const TriggerScan::Hit& b) {
     return a.at == b.at && a.literal == b.literal;
   };

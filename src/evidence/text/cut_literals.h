@@ -33,7 +33,7 @@ class CutLiterals {
     const char* const before = text.data() + end - kBlock;
     const char* const behind = text.data() + line_break + 1;
     const bool is_short = behind[0] == '\n' || behind[1] == '\n' || behind[2] == '\n';
-    if (is_short) return is_of_one_line(before) && before_.any_short.test(block_index(before));
+    if (is_short) return before[0] != '\n' && is_of_one_line(before) && before_.any_short.test(block_index(before));
     return (is_of_one_line(before) && before_.any.test(block_index(before))) || behind_.any.test(block_index(behind));
   }
   // Those that the break at `line_break` of `text`, or the colour that begins there, cuts first, in the order of their
