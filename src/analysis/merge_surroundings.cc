@@ -8,6 +8,7 @@ void merge_surroundings(const Surroundings& from, Surroundings& to) {
   if (to.gpus.empty()) to.gpus = from.gpus;
   if (to.gpu_name.empty()) to.gpu_name = from.gpu_name;
   if (to.gpu_processes.empty()) to.gpu_processes = from.gpu_processes;
+  if (to.host_processes.empty()) to.host_processes = from.host_processes;
   if (!to.host_total_bytes) to.host_total_bytes = from.host_total_bytes;
   if (!to.host_available_bytes) to.host_available_bytes = from.host_available_bytes;
   if (!to.job_limit_bytes) to.job_limit_bytes = from.job_limit_bytes;

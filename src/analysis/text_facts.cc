@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/merge_surroundings.h"
+#include "analysis/text_balance.h"
 #include "analysis/text_victim.h"
 #include "base/bytes_text.h"
 #include "base/text.h"
@@ -77,10 +78,8 @@ KindDecision decide_by_figures(const CardFigures& card) {
   }
   if (unused_serves) return {Kind::gpu_oom, {Kind::gpu_oom_capacity, Kind::gpu_oom_fragmentation}, Confidence::medium};
   if (*card.allocated == 0) return {Kind::gpu_oom_first_alloc_or_context, {Kind::gpu_oom_capacity}, Confidence::medium};
-  // Free memory and holes together would do, but they do not join.
-  const bool pieces_would_do =
-      unused + *card.free >= tried && unused > 0 && at_least(unused, *card.total, kNotableUnusedPercent);
-  if (pieces_would_do)
+  // Free memory and holes together would do, but they do not join: a setting may join them.
+  if (card.pieces_cover_request() || card.pools_cover_request())
     return {Kind::gpu_oom_capacity, {Kind::gpu_oom, Kind::gpu_oom_fragmentation}, Confidence::medium};
   return {Kind::gpu_oom_capacity, {}, Confidence::high};
 }
@@ -178,8 +177,10 @@ KindDecision decide_kind(const TextFacts& facts) {
     case Family::ended: return decide_ending(message);
     case Family::gpu_library:
       return {message.kind, message.also, message.strength >= 4 ? Confidence::high : Confidence::low};
-    case Family::other_backend:
     case Family::host_alloc:
+      if (message.id == "mmap.count" && !ran_out_of_mappings(facts)) return {message.kind, {}, Confidence::high};
+      return {message.kind, message.also, confidence_of(message.strength)};
+    case Family::other_backend:
     case Family::worker:
     case Family::shm:
     case Family::descriptors:
@@ -188,7 +189,9 @@ KindDecision decide_kind(const TextFacts& facts) {
     case Family::windows:
     case Family::device:
     case Family::collective:
-    case Family::by_hand:
+    case Family::by_hand:  // whatever ran before it: SIGINT is a person's
+      if (message.id == "ended.keyboard") return {message.kind, message.also, Confidence::high};
+      return {message.kind, message.also, confidence_of(message.strength)};
     case Family::program:
     case Family::note: return {message.kind, message.also, confidence_of(message.strength)};
   }
@@ -267,7 +270,7 @@ void doubt_purpose(std::span<const TextEvidence> logs, const Failures& failures,
 Candidate choose_failure(std::span<const TextEvidence> logs, const Failures& failures) {
   Candidate best;
   const auto is_earlier = [](const TextMessage& a, size_t log_a, const TextMessage& b, size_t log_b) {
-    if (a.time_seconds && b.time_seconds && log_a != log_b) return *a.time_seconds < *b.time_seconds;
+    if (a.time && b.time && log_a != log_b) return is_surely_before(*a.time, *b.time);
     return false;  // they come in the order of the text
   };
   for (size_t log = 0; log < logs.size(); ++log) {
@@ -369,58 +372,15 @@ void take_victim(std::span<const TextEvidence> logs, TextFacts& facts) {
   }
 }
 
-// ---- the balance
-
-void add_row(TextFacts& facts, const char* name, int64_t bytes, const char* source, bool is_outside = false) {
-  facts.balance.push_back(BalanceRow{.name = {.key = std::string("text.row-") + name},
-                                     .bytes = bytes,
-                                     .source = {.key = std::string("text.from-") + source},
-                                     .is_outside = is_outside});
-  facts.balance_total_bytes += bytes;
-}
-
-// The largest of the listed processes by their numbers, the rest together.
-void add_others(TextFacts& facts) {
-  constexpr size_t kNamed = 3;
-  std::vector<std::pair<int64_t, int64_t>> listed = facts.card.others_by_pid;
-  std::stable_sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  int64_t rest = 0;
-  for (size_t i = 0; i < listed.size(); ++i) {
-    if (i >= kNamed) {
-      rest += listed[i].second;
-      continue;
-    }
-    add_row(facts, "other-process", listed[i].second, "message", true);
-    facts.balance.back().name.values.push_back({.name = "pid", .text = std::to_string(listed[i].first), .phrases = {}});
-  }
-  if (rest > 0) add_row(facts, "others", rest, "message", true);
-}
-
-// Rows that add up to the card's total; what no figure explains is a row of its own.
-void fill_balance(TextFacts& facts) {
-  const CardFigures& card = facts.card;
-  if (!card.total || !card.free || !card.allocated || !card.reserved) return;
-  add_row(facts, "allocated", *card.allocated, "message");
-  if (card.unused.value_or(0) > 0) add_row(facts, "unused", *card.unused, "message");
-  if (const std::optional<int64_t> outside = card.own_outside(); outside && *outside > 0) {
-    add_row(facts, "own-outside", *outside, card.has(Contradiction::own_listed_as_other) ? "pid-is-self" : "difference",
-            true);
-  }
-  add_others(facts);
-  const bool is_limited = card.limit && *card.limit < *card.total;
-  const int64_t left = is_limited ? std::clamp<int64_t>(*card.limit - *card.reserved, 0, *card.free) : *card.free;
-  if (is_limited) {
-    add_row(facts, "left-by-limit", left, "limit");
-    add_row(facts, "free-beyond-limit", *card.free - left, "message", true);
-  } else {
-    add_row(facts, "free", *card.free, "message", true);
-  }
-  const int64_t rest = *card.total - facts.balance_total_bytes;
-  if (rest != 0)
-    add_row(facts, "not-accounted", rest, rest < 0 ? "contradiction" : card.own ? "rest" : "rest-with-context", true);
-}
-
 // ---- ranks
+
+// All have one, and all of them name their zone or none does.
+bool have_comparable_times(const std::vector<RankFailure>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const RankFailure& each) {
+    const std::optional<PrintedTime>& time = each.message->time;
+    return time && time->has_zone == ranks.front().message->time->has_zone;
+  });
+}
 
 void find_ranks(std::span<const TextEvidence> logs, const Failures& failures, TextFacts& facts) {
   std::map<std::pair<size_t, int>, RankFailure> strongest;
@@ -441,21 +401,22 @@ void find_ranks(std::span<const TextEvidence> logs, const Failures& failures, Te
                        : failure.message->kind;
     facts.ranks.push_back(failure);
   }
-  const bool have_times = std::all_of(facts.ranks.begin(), facts.ranks.end(),
-                                      [](const RankFailure& each) { return each.message->time_seconds.has_value(); });
+  const bool have_times = have_comparable_times(facts.ranks);
   std::stable_sort(facts.ranks.begin(), facts.ranks.end(), [&](const RankFailure& a, const RankFailure& b) {
-    if (have_times && *a.message->time_seconds != *b.message->time_seconds)
-      return *a.message->time_seconds < *b.message->time_seconds;
+    if (have_times && a.message->time->seconds != b.message->time->seconds)
+      return a.message->time->seconds < b.message->time->seconds;
     // Those that waited for others noticed later, wherever their lines stand.
     const bool a_waited = a.message->family == Family::collective;
     const bool b_waited = b.message->family == Family::collective;
     if (a_waited != b_waited) return b_waited;
     return a.log == b.log && a.message->offset_bytes < b.message->offset_bytes;
   });
-  // Of two with one stamp neither is known to be first.
-  const bool is_tie = have_times && facts.ranks.size() > 1 &&
-                      *facts.ranks[0].message->time_seconds == *facts.ranks[1].message->time_seconds;
-  facts.order_is_known = logs.size() == 1 || (have_times && !is_tie);
+  // Of those whose stamps cannot tell them apart none is known to be first.
+  const auto is_behind_first = [&](const RankFailure& each) {
+    return is_surely_before(*facts.ranks.front().message->time, *each.message->time);
+  };
+  facts.order_is_known = logs.size() == 1 || (have_times && !facts.ranks.empty() &&
+                                              std::all_of(facts.ranks.begin() + 1, facts.ranks.end(), is_behind_first));
 }
 
 // ---- growth
@@ -607,6 +568,17 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
   if (!facts.growth.empty() && facts.kind != Kind::no_failure) facts.also.push_back(Kind::leak_suspected);
   fill_caveats(facts);
   return facts;
+}
+
+bool ran_out_of_mappings(const TextFacts& facts) {
+  constexpr int64_t kTinyBytes = int64_t{1} << 20;
+  if (facts.failure == nullptr || facts.failure->id != "mmap.count") return false;
+  const bool is_shared_tensor = facts.failure->what.find("/torch_") != std::string::npos;
+  return is_shared_tensor || facts.card.tried.value_or(0) < kTinyBytes;
+}
+
+bool names_no_signal(const TextMessage& message) {
+  return message.id == "pool.abrupt" || message.id == "ray.worker-died";
 }
 
 const Survival* TextFacts::outlived() const {

@@ -65,6 +65,13 @@ struct TextFacts {
   Caveats caveats;
 };
 
+// The kernel refuses a mapping for want of bytes or of mappings; of the two, a tiny one or one of the many tensors that
+// processes share speaks for the latter.
+[[nodiscard]] bool ran_out_of_mappings(const TextFacts& facts);
+
+// What ended the process is not told: its parent found it gone.
+[[nodiscard]] bool names_no_signal(const TextMessage& message);
+
 // The logs must outlive the facts.
 [[nodiscard]] TextFacts find_text_facts(std::span<const TextEvidence> logs);
 

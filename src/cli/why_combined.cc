@@ -151,9 +151,10 @@ class Combined {
     } else if (differs && log["kind"] != payload["kind"]) {
       payload["also"].push_back(log["kind"]);
     }
-    const bool keeps_phase = is_settled && payload.contains("phase") && !payload["phase"].is_null();
-    if (!log["phase"].is_null() && !keeps_phase) payload["phase"] = log["phase"];
-    if (!is_settled) payload["also"].insert(payload["also"].end(), log["also"].begin(), log["also"].end());
+    // Of another failure's phase and open kinds the log's own object tells.
+    const bool lacks_phase = is_settled && (!payload.contains("phase") || payload["phase"].is_null());
+    if (log_decides || (lacks_phase && !log["phase"].is_null())) payload["phase"] = log["phase"];
+    if (log_decides) payload["also"] = log["also"];
     // What decides stands first.
     nlohmann::ordered_json& findings = payload["findings"];
     findings.insert(log_decides ? findings.begin() : findings.end(), log["findings"].begin(), log["findings"].end());

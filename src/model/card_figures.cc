@@ -38,7 +38,10 @@ void find_contradictions(const TextMessage& message, CardFigures& card) {
   };
   PrintedFigures printed = message.figures;
   if (printed[Figure::limit] && means_no_limit(*printed[Figure::limit])) printed[Figure::limit].reset();
-  add(std::any_of(printed.values.begin(), printed.values.end(), is_impossible), Contradiction::impossible_value);
+  const bool lists_impossible = std::any_of(message.processes.begin(), message.processes.end(),
+                                            [](const auto& each) { return is_impossible(each.second); });
+  add(lists_impossible || std::any_of(printed.values.begin(), printed.values.end(), is_impossible),
+      Contradiction::impossible_value);
   add(printed[Figure::total] && *printed[Figure::total] == 0, Contradiction::total_is_zero);
   add(is_impossible(message.figures[Figure::tried]), Contradiction::impossible_request);
   const std::optional<double>& own = message.figures[Figure::process_total];
@@ -67,6 +70,16 @@ bool means_no_limit(double printed_bytes) { return printed_bytes >= kImpossibleB
 
 bool CardFigures::limit_decides() const {
   return limit && reserved && (!total || *limit < *total) && *reserved + tried.value_or(0) > *limit;
+}
+
+bool CardFigures::pieces_cover_request() const {
+  if (!tried || !unused || !free || *unused == 0) return false;
+  return *unused < *tried && *free < *tried && *unused + *free >= *tried;
+}
+
+bool CardFigures::pools_cover_request() const {
+  if (!tried || !unused || !free || !free_in_pools) return false;
+  return *unused + *free < *tried && *unused + *free + *free_in_pools >= *tried;
 }
 
 bool CardFigures::has(Contradiction each) const {
@@ -110,6 +123,7 @@ CardFigures reconcile_card(const TextMessage& message) {
     if (*figure == 0) figure->reset();
   }
   if (printed[Figure::total] && !card.total) card.free.reset();
+  card.free_in_pools = whole_bytes(printed[Figure::private_pools]);
   card.own = whole_bytes(printed[Figure::process_total]);
   if (card.own == 0) card.own.reset();
   const bool names_itself = printed[Figure::process_total].has_value();

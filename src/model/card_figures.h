@@ -2,6 +2,8 @@
 // itself. Everything is in bytes; what is empty is not known.
 //
 //   total = allocated + unused + own_outside + sum(others) + free + not_accounted
+//
+// where free_in_pools is a part of allocated.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +37,9 @@ struct CardFigures {
   std::optional<int64_t> free;
   std::optional<int64_t> allocated;
   std::optional<int64_t> reserved;
-  std::optional<int64_t> unused;                           // reserved and not handed out
+  std::optional<int64_t> unused;  // reserved and not handed out
+  // From 2.3 on: free blocks of private pools, which "allocated" includes and no other pool may use.
+  std::optional<int64_t> free_in_pools;
   std::optional<int64_t> own;                              // this process on the card, context included
   std::optional<int64_t> limit;                            // of this process; empty where none is set
   std::vector<int64_t> others;                             // listed processes that are not this one
@@ -45,6 +49,10 @@ struct CardFigures {
   [[nodiscard]] bool has(Contradiction each) const;
   // The request exceeds the limit of this process, which is less than the card.
   [[nodiscard]] bool limit_decides() const;
+  // What is held and what is free would serve the request together, and neither does alone.
+  [[nodiscard]] bool pieces_cover_request() const;
+  // They do with what is free in private pools, and not without.
+  [[nodiscard]] bool pools_cover_request() const;
   // Outside this process's allocator, its context and the free memory: listed processes, or what is missing to the
   // total less a usual context where none is listed. Never below 0.
   [[nodiscard]] int64_t foreign() const;

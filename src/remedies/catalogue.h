@@ -27,6 +27,7 @@ namespace oomscope {
 [[nodiscard]] Remedy group_small_blocks();
 [[nodiscard]] Remedy inference_mode();
 [[nodiscard]] Remedy larger_gpu();
+[[nodiscard]] Remedy larger_heap();
 [[nodiscard]] Remedy larger_shm();
 [[nodiscard]] Remedy lazy_modules();
 [[nodiscard]] Remedy less_prefetch();

@@ -44,7 +44,7 @@ std::span<const CauseGuide> cause_guides() {
       {"capacity",
        {"smaller-batch", "gradient-accumulation", "checkpointing", "mixed-precision", "fused-attention", "set-to-none",
         "sharding", "model-parallel", "offload", "quantised-loading", "bucket-view", "smaller-model", "larger-gpu",
-        "allocator-setting"},
+        "allocator-setting", "pool-limit"},
        {"slack-is-fragmentation", "mixed-precision-halves", "checkpointing-leaves-one-layer", "accumulation-is-free",
         "empty-cache-saves"},
        /*by_phase=*/true},
@@ -83,7 +83,8 @@ std::span<const CauseGuide> cause_guides() {
        {"tracemalloc-shows-the-peak"}},
       {"host-allocation",
        {"smaller-batch", "smaller-input", "process-in-chunks", "more-host-memory", "fewer-workers",
-        "memory-mapped-data", "load-on-cpu", "raise-page-file", "raise-map-count", "check-data", "sharing-strategy"},
+        "memory-mapped-data", "load-on-cpu", "raise-page-file", "raise-map-count", "check-data", "sharing-strategy",
+        "larger-heap"},
        {"tracemalloc-shows-the-peak"}},
       {"cgroup-limit",
        {"raise-cgroup-limit", "fewer-workers", "less-prefetch", "no-pinning", "memory-mapped-data", "smaller-batch",
@@ -134,12 +135,12 @@ Ids remedies_of_phase(Phase phase) {
   switch (phase) {
     case Phase::optimizer_step: return {"lighter-optimizer", "fused-optimizer", "sharding", "offload", "smaller-batch"};
     case Phase::second_step: return {"smaller-batch", "lighter-optimizer", "sharding", "offload", "checkpointing"};
-    case Phase::evaluation: return {"no-grad", "smaller-batch", "results-to-cpu"};
+    case Phase::evaluation: return {"no-grad", "smaller-batch", "results-to-cpu", "smaller-input", "mixed-precision"};
     case Phase::saving: return {"sharded-saving", "copy-on-cpu"};
     case Phase::resume: return {"load-on-cpu", "delete-references"};
     case Phase::next_model: return {"delete-references", "clear-traceback"};
     case Phase::load: return {"quantised-loading", "model-parallel", "other-gpu", "load-on-cpu"};
-    case Phase::generation: return {"smaller-kv-cache", "smaller-batch", "quantised-loading"};
+    case Phase::generation: return {"smaller-kv-cache", "smaller-batch", "quantised-loading", "smaller-input"};
     case Phase::loss: return {"chunked-loss", "smaller-batch", "mixed-precision", "checkpointing"};
     case Phase::start: return {"free-other-processes", "other-gpu", "share-card"};
     case Phase::between_steps: return {"copy-on-cpu", "detach", "smaller-batch"};

@@ -11,7 +11,7 @@ Remedy check_data() {
           .applies = is_any_case,
           .snippets = [](const Circumstances&) {
             return python(R"(for i in range(len(dataset)):
-    sample = dataset[i]  # which one fails, or is far larger than the others?)");
+    sample = dataset[i]  # which one fails, or is far larger?)");
           }};
 }
 

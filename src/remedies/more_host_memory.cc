@@ -10,10 +10,9 @@ Remedy more_host_memory() {
           .effect = Effect::figures,
           .applies = is_host_case,
           .snippets = [](const Circumstances&) {
-            return std::vector<Snippet>{{Place::bash, "free -h\nps -eo pid,rss,comm --sort=-rss | head"},
-                                        {Place::powershell,
-                                         "Get-Process | Sort-Object WS -Descending | "
-                                         "Select-Object -First 10 Name, Id, WS"}};
+            return std::vector<Snippet>{
+                {Place::bash, "free -h\nps -eo pid,rss,comm --sort=-rss | head"},
+                {Place::powershell, "Get-Process | Sort-Object WS -Descending | Select-Object -First 10"}};
           }};
 }
 

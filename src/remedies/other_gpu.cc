@@ -12,9 +12,11 @@
 namespace oomscope {
 namespace {
 
-// The visible cards less the one that failed; where it was the only one, the first that is another.
+// The emptiest that a listing shows; else the visible cards less the one that failed; where it was the only one, the
+// first that is another.
 std::string other_cards(const Circumstances& circumstances) {
   const std::string& visible = circumstances.limits.visible_cards;
+  if (circumstances.emptiest_card) return std::to_string(*circumstances.emptiest_card);
   const std::string failing = std::to_string(circumstances.failing_card.value_or(0));
   if (visible.empty()) return failing == "0" ? "1" : "0";
   std::vector<std::string> cards;

@@ -21,11 +21,11 @@ Remedy raise_cgroup_limit() {
                 if (circumstances.scheduler == "condor")
                   return bash("request_memory = " + gib + "GB  # in the submit file");
                 if (circumstances.is_evicted)
-                  return bash("kubectl set resources deployment NAME --requests=memory=" + gib + "Gi  # on Kubernetes");
+                  return bash("kubectl set resources deployment NAME --requests=memory=" + gib + "Gi  # Kubernetes");
                 return std::vector<Snippet>{
                     {Place::bash, "docker run --memory=" + gib +
                                       "g IMAGE\nkubectl set resources deployment NAME --limits=memory=" + gib +
-                                      "Gi  # on Kubernetes"},
+                                      "Gi  # Kubernetes"},
                     {Place::sbatch, "#SBATCH --mem=" + gib + "G"}};
               },
           .text =

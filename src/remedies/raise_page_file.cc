@@ -15,7 +15,7 @@ Remedy raise_page_file() {
           .snippets =
               [](const Circumstances&) {
                 return std::vector<Snippet>{{Place::powershell,
-                                             "Get-CimInstance Win32_ComputerSystem | Set-CimInstance -Property "
+                                             "Get-CimInstance Win32_ComputerSystem |\n    Set-CimInstance -Property "
                                              "@{AutomaticManagedPagefile = $true}"},
                                             {Place::cmd, "SystemPropertiesPerformance.exe"}};
               }};

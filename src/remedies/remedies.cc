@@ -87,6 +87,7 @@ std::span<const Remedy> remedies() {
                                  group_small_blocks(),
                                  inference_mode(),
                                  larger_gpu(),
+                                 larger_heap(),
                                  larger_shm(),
                                  lazy_modules(),
                                  less_prefetch(),

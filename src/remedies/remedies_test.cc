@@ -103,7 +103,7 @@ TEST(Snippets, GoBeyondTheLimitsInForce) {
   EXPECT_EQ(snippet("raise-ulimit", Place::bash, known), "ulimit -n 2097152");
   EXPECT_EQ(snippet("raise-map-count", Place::bash, known), "sudo sysctl -w vm.max_map_count=4194304");
   EXPECT_EQ(snippet("smaller-kv-cache", Place::bash, known),
-            "vllm serve NAME --gpu-memory-utilization 0.98 --max-model-len 2048 --max-num-seqs 2");
+            "vllm serve NAME --gpu-memory-utilization 0.98 \\\n    --max-model-len 2048 --max-num-seqs 2");
   EXPECT_EQ(snippet("other-gpu", Place::bash, known), "export CUDA_VISIBLE_DEVICES=0");
   EXPECT_EQ(snippet("other-gpu", Place::bash, {.failing_card = 1, .limits = {.visible_cards = "2,5,7"}}),
             "export CUDA_VISIBLE_DEVICES=2,7");

@@ -66,9 +66,10 @@ struct Circumstances {
   std::optional<int> ranks_on_host = {};
   std::optional<bool> pin_memory = {};
   std::optional<int> visible_devices = {};
-  std::optional<int> failing_card = {};  // index among the visible ones
-  bool is_16_bit = false;                // computes in 16 bits already
-  bool is_inference = false;             // passes without a backward, whose graphs nobody keeps
+  std::optional<int> failing_card = {};   // index among the visible ones
+  std::optional<int> emptiest_card = {};  // of a listing, as nvidia-smi counts; not the one that failed
+  bool is_16_bit = false;                 // computes in 16 bits already
+  bool is_inference = false;              // passes without a backward, whose graphs nobody keeps
   bool has_momentum_alone =
       false;               // its optimizer keeps one number a parameter, as SGD with momentum does; else Adam's
   bool has_images = true;  // goes through convolutions; else through layers that take tokens

@@ -12,7 +12,7 @@ Remedy report_more() {
           .snippets = [](const Circumstances& circumstances) {
             const char* record = torch_is_at_least(circumstances, 2, 1)
                                      ? "torch.cuda.memory._record_memory_history(max_entries=1_000_000)"
-                                     : "torch.cuda.memory._record_memory_history(True, "
+                                     : "torch.cuda.memory._record_memory_history(\n    True, "
                                        "trace_alloc_max_entries=1_000_000, trace_alloc_record_context=True)";
             return python(std::string("import torch\n") + record +
                           "\ntorch._C._cuda_attach_out_of_memory_observer(\n    lambda *_: "

@@ -21,8 +21,8 @@ Remedy smaller_batch() {
                                          ? std::to_string(std::max(*circumstances.batch_size / 2, 1))
                                          : "batch_size // 2";
             if (circumstances.framework == "transformers")
-              return python("args = TrainingArguments(\"out\", per_device_train_batch_size=" + half +
-                            ", per_device_eval_batch_size=" + half + ")");
+              return python("args = TrainingArguments(\n    \"out\", per_device_train_batch_size=" + half +
+                            ",\n    per_device_eval_batch_size=" + half + ")");
             if (circumstances.framework == "lightning")
               return python(R"(trainer_tuner = lightning.pytorch.tuner.Tuner(trainer)
 trainer_tuner.scale_batch_size(model, mode="binsearch"))");

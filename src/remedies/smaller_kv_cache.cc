@@ -15,7 +15,7 @@ std::string engine_line(const LimitsInForce& limits) {
   const auto half = [](const std::optional<int64_t>& value, int64_t usual) {
     return value ? std::max<int64_t>(1, std::min(usual, *value / 2)) : usual;
   };
-  return fmt::format("vllm serve NAME --gpu-memory-utilization {:.2g} --max-model-len {} --max-num-seqs {}",
+  return fmt::format("vllm serve NAME --gpu-memory-utilization {:.2g} \\\n    --max-model-len {} --max-num-seqs {}",
                      std::max(0.95, limits.engine_share.value_or(0)), half(limits.engine_tokens, 8192),
                      half(limits.engine_sequences, 16));
 }
@@ -35,7 +35,8 @@ Remedy smaller_kv_cache() {
           [](const Circumstances& circumstances) {
             if (circumstances.framework == "vllm") return bash(engine_line(circumstances.limits));
             if (circumstances.framework == "llama.cpp")
-              return bash("llama-server -m MODEL.gguf -c 4096 --cache-type-k q8_0 --cache-type-v q8_0 --flash-attn on");
+              return bash(
+                  "llama-server -m MODEL.gguf -c 4096 --flash-attn on \\\n    --cache-type-k q8_0 --cache-type-v q8_0");
             return python(R"(model.generate(inputs, max_new_tokens=256, cache_implementation="static"))");
           },
       .text =

@@ -49,7 +49,10 @@ std::string raised_count(const std::optional<int64_t>& limit, int64_t usual) {
 
 std::vector<Snippet> loader(const Circumstances& circumstances, std::string_view arguments) {
   const std::string batch = circumstances.batch_size ? std::to_string(*circumstances.batch_size) : "batch_size";
-  return python("loader = DataLoader(dataset, batch_size=" + batch + ", " + std::string(arguments) + ")");
+  constexpr size_t kColumns = 76;
+  const std::string given = "dataset, batch_size=" + batch + ", " + std::string(arguments);
+  const std::string line = "loader = DataLoader(" + given + ")";
+  return python(line.size() <= kColumns ? line : "loader = DataLoader(\n    " + given + ")");
 }
 
 std::vector<Snippet> operator+(std::vector<Snippet> a, const std::vector<Snippet>& b) {

@@ -26,7 +26,8 @@ TEST(Words, EveryRemedyHasItsTexts) {
 TEST(Words, EveryCommentOfASnippetIsThere) {
   for (const Remedy& remedy : remedies()) {
     std::vector<Snippet> all = snippets_of(remedy, Circumstances{});
-    const Circumstances others[] = {{.scheduler = "condor"}, {.is_evicted = true}, {.limits = {.is_host_shm = true}}};
+    const Circumstances others[] = {
+        {.framework = "java"}, {.scheduler = "condor"}, {.is_evicted = true}, {.limits = {.is_host_shm = true}}};
     for (const Circumstances& other : others) {
       for (Snippet& snippet : snippets_of(remedy, other)) all.push_back(std::move(snippet));
     }

@@ -22,8 +22,8 @@ std::vector<Template> all_templates() {
   return all;
 }
 
-// Figures that the rules tell apart: none, a small request, one that the cache would serve, one that pieces would, a
-// limit, more allocated than the card has, more tried than the card has.
+// Figures that the rules tell apart: none, a small request, one that the cache would serve, one that pieces would, one
+// that private pools would, a limit, more allocated than the card has, more tried than the card has.
 std::vector<CardFigures> all_figures() {
   CardFigures small;
   small.tried = kGib;
@@ -36,6 +36,8 @@ std::vector<CardFigures> all_figures() {
   serves.unused = 4 * kGib;
   CardFigures pieces = small;
   pieces.free = kGib * 3 / 4;
+  CardFigures pools = small;
+  pools.free_in_pools = kGib;
   CardFigures limited = serves;
   limited.limit = 12 * kGib;
   CardFigures spilled = small;
@@ -46,7 +48,7 @@ std::vector<CardFigures> all_figures() {
   shared.others = {2 * kGib, 2 * kGib, 2 * kGib};
   CardFigures huge = small;
   huge.tried = 200 * kGib;
-  return {CardFigures{}, small, serves, pieces, limited, spilled, covered, shared, huge};
+  return {CardFigures{}, small, serves, pieces, pools, limited, spilled, covered, shared, huge};
 }
 
 const std::set<Kind>& gpu_kinds() {

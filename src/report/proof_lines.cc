@@ -66,7 +66,7 @@ class ProofLines {
   // A release that records no history still prints its counters.
   [[nodiscard]] std::vector<std::string> of_gpu() const {
     if (!program_beside_torch(facts_).empty())
-      return {with("nvidia-smi --query-gpu=memory.used,memory.free --format=csv -l 1", "beside")};
+      return {with("nvidia-smi --query-gpu=memory.free --format=csv -l 1", "beside")};
     std::string version = facts_.around.torch_version;
     if (version.empty() && facts_.failure != nullptr && !facts_.failure->vintage.starts_with("1.0 on"))
       version = facts_.failure->vintage.substr(0, facts_.failure->vintage.find_first_not_of("0123456789."));
@@ -80,14 +80,15 @@ class ProofLines {
       return {with("print(torch.cuda.memory_allocated(), torch.cuda.memory_cached())", "each-step")};
     if (!torch_is_at_least(version, 2, 0)) return {with("print(torch.cuda.memory_summary())", "each-step")};
     const bool is_new = torch_is_at_least(version, 2, 1);  // 2.0 records one event unless told otherwise
-    const std::string arguments = is_new ? "" : "True, trace_alloc_max_entries=100000, trace_alloc_record_context=True";
+    const std::string arguments = is_new ? "" : "True, trace_alloc_max_entries=100000";
     return {with("torch.cuda.memory._record_memory_history(" + arguments + ")", "before-first"),
             with("torch.cuda.memory._dump_snapshot(\"oom.pickle\")", "caught")};
   }
 
   [[nodiscard]] std::vector<std::string> of_backend(std::string_view id) const {
     if (id.starts_with("mps"))
-      return {with("print(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())", "each-step")};
+      return {with("print(torch.mps.current_allocated_memory())", "each-step"),
+              with("print(torch.mps.driver_allocated_memory())", "each-step")};
     const std::string& backend = facts_.failure->backend;
     if (id.starts_with("npu") || backend == "NPU") return {with("print(torch.npu.memory_summary())", "each-step")};
     if (id.starts_with("xpu") || backend == "XPU") return {with("print(torch.xpu.memory_summary())", "each-step")};

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/bytes_text.h"
+#include "base/text.h"
 #include "report/findings_document.h"
 #include "report/proof_lines.h"
 
@@ -54,9 +55,12 @@ Phrase host_figures(const TextFacts& facts) {
 // A kill that no line explains is not called one for lack of memory.
 std::string kind_key(const TextFacts& facts) {
   const bool is_unexplained = facts.kind == Kind::host_oom_killed && facts.confidence == Confidence::low;
+  if (facts.failure != nullptr && facts.failure->id == "ended.interrupt-mark") return "text.is-interrupted";
+  if (facts.failure != nullptr && facts.failure->id == "tcmalloc.large") return "text.is-large";
   const bool by_launcher = facts.failure != nullptr && facts.failure->id.starts_with("launcher.");
   if (by_launcher && facts.kind == Kind::not_memory) return "text.is-ended";
-  return "text.is-" + (is_unexplained ? std::string("killed") : std::string(name_of(facts.kind)));
+  if (!is_unexplained) return "text.is-" + std::string(name_of(facts.kind));
+  return names_no_signal(*facts.failure) ? "text.is-vanished" : "text.is-killed";
 }
 
 Phrase headline(const TextFacts& facts) {
@@ -96,8 +100,9 @@ Table balance_table(const TextFacts& facts, Language language) {
     table.rows.push_back(
         Row{.cells = {say(row.name, language), row.bytes ? format_mib(*row.bytes) : "?", say(row.source, language)}});
   }
+  const char* sum = facts.card.total ? "text.sum" : "text.sum-known";
   table.rows.push_back(
-      Row{.cells = {say("text.total", language), format_mib(facts.balance_total_bytes), say("text.sum", language)},
+      Row{.cells = {say("text.total", language), format_mib(facts.balance_total_bytes), say(sum, language)},
           .style = Style::bold});
   return table;
 }
@@ -370,8 +375,10 @@ std::vector<Section> text_sections(const TextFacts& facts, std::span<const Findi
   add_smi(facts, language, sections);
   const bool is_recorded = beside == Beside::other_failure && failed_on_gpu(facts);
   if (std::vector<std::string> proof = proof_lines(facts, language); !proof.empty() && !is_recorded) {
-    sections.push_back(Section{
-        .body = Lines{.title = say("text.next-time", language), .lines = std::move(proof), .style = Style::cyan}});
+    const bool records = contains(proof.back(), "oom.pickle");
+    sections.push_back(Section{.body = Lines{.title = say(records ? "text.next-snapshot" : "text.next-time", language),
+                                             .lines = std::move(proof),
+                                             .style = Style::cyan}});
   }
   if (!facts.caveats.empty()) sections.push_back(Section{.body = caveat_list(facts.caveats, language)});
   return sections;

@@ -261,7 +261,7 @@ TEST(AFinding, NamesSomethingInEverySlot) {
 TEST(ZeroFigures, SayNothing) {
   const auto none = facts_of({oom("2.00 GiB", "0 bytes", "1.00 GiB", "0 bytes", "1.20 GiB")});
   EXPECT_EQ(none->facts.kind, Kind::gpu_oom);
-  EXPECT_TRUE(none->facts.balance.empty());
+  for (const BalanceRow& row : none->facts.balance) EXPECT_NE(row.name.key, "text.row-free");
 }
 TEST(NoLimit, IsWhatTheLargestNumberMeans) {
   const auto none =
@@ -785,6 +785,155 @@ TEST(Figures, WhatIsMissingIsNotClaimed) {
             "log.no-figures-allocator.claim");
   EXPECT_EQ(claim(oom("2.00 GiB", "16.00 GiB", "9.00 GiB", "17179869184.00 GiB", "9.50 GiB")),
             "log.figures-impossible.claim");
+}
+
+std::string sentences(std::string tried, std::string free, std::string process, std::string allocated) {
+  return "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate " + tried +
+         ". GPU 0 has a total capacity of 23.65 GiB of which " + free +
+         " is free. Including non-PyTorch memory, this process has " + process +
+         " memory in use. Of the allocated memory " + allocated + " is reserved by PyTorch but unallocated.\n";
+}
+
+// Name and bytes of each row; they add up to the total of the card where one is known.
+std::vector<std::pair<std::string, int64_t>> balance_of(const std::string& text) {
+  const auto found = facts_of({text});
+  std::vector<std::pair<std::string, int64_t>> rows;
+  int64_t sum = 0;
+  for (const BalanceRow& row : found->facts.balance) {
+    rows.emplace_back(row.name.key, row.bytes.value_or(0));
+    sum += row.bytes.value_or(0);
+  }
+  EXPECT_EQ(sum, found->facts.card.total.value_or(sum)) << text;
+  return rows;
+}
+
+using Rows = std::vector<std::pair<std::string, int64_t>>;
+constexpr int64_t kGibibyte = int64_t{1} << 30;
+
+TEST(Balance, KeepsThePossibleRowsBesideAnImpossibleFigure) {
+  const std::string wrapped = "17179869184.00 GiB";
+  const std::string plain = "21.50 GiB is allocated by PyTorch, and 0.50 GiB";
+  const Rows no_free = balance_of(sentences("2.00 GiB", wrapped, "22.70 GiB", plain));
+  ASSERT_EQ(no_free.size(), 4U);
+  EXPECT_EQ(no_free[0], std::pair(std::string("text.row-allocated"), 43 * kGibibyte / 2));
+  EXPECT_EQ(no_free[3].first, "text.row-not-accounted");
+  const Rows no_unused =
+      balance_of(sentences("2.00 GiB", "400.00 MiB", "23.00 GiB", "21.50 GiB is allocated by PyTorch, and " + wrapped));
+  ASSERT_EQ(no_unused.size(), 3U);
+  EXPECT_EQ(no_unused[1].first, "text.row-free");
+  const Rows no_allocated = balance_of(
+      sentences("2.00 GiB", "400.00 MiB", "23.00 GiB", wrapped + " is allocated by PyTorch, and 100.00 MiB"));
+  ASSERT_EQ(no_allocated.size(), 3U);
+  EXPECT_EQ(no_allocated[0], std::pair(std::string("text.row-own"), 23 * kGibibyte));
+  EXPECT_EQ(balance_of(oom("2.00 GiB", "0 bytes", "3.00 GiB", "0 bytes", "4.00 GiB")),
+            (Rows{{"text.row-allocated", 3 * kGibibyte}, {"text.row-unused", kGibibyte}}));
+}
+
+TEST(Balance, NamesWhatIsFreeInPrivatePools) {
+  const std::string text =
+      sentences("2.00 GiB", "400.00 MiB", "23.25 GiB",
+                "21.50 GiB is allocated by PyTorch, with 1.50 GiB allocated in private pools (e.g., CUDA Graphs), and "
+                "0.50 GiB");
+  const Rows rows = balance_of(text);
+  ASSERT_GE(rows.size(), 2U);
+  EXPECT_EQ(rows[0], std::pair(std::string("text.row-allocated"), 20 * kGibibyte));
+  EXPECT_EQ(rows[1], std::pair(std::string("text.row-pools"), 3 * kGibibyte / 2));
+  const auto found = facts_of({text});
+  EXPECT_EQ(found->facts.confidence, Confidence::medium);
+  const Finding finding = findings_of(*found).front();
+  EXPECT_EQ(finding.claim.key, "log.capacity-in-pools.claim");
+  EXPECT_TRUE(proposes(finding, "pool-limit"));
+}
+
+TEST(Figures, TwoCausesAreNoCertainty) {
+  for (const char* free : {"700.00 MiB", "1.10 GiB"}) {
+    const auto found =
+        facts_of({sentences("1.20 GiB", free, "22.50 GiB", "21.50 GiB is allocated by PyTorch, and 600.00 MiB")});
+    const Finding finding = findings_of(*found).front();
+    EXPECT_TRUE(proposes(finding, "allocator-setting"));
+    EXPECT_EQ(finding.confidence, Confidence::medium);
+    EXPECT_NE(std::count(found->facts.also.begin(), found->facts.also.end(), Kind::gpu_oom_fragmentation), 0);
+  }
+}
+
+std::string stamped(const std::string& stamp, const std::string& message) { return stamp + " " + message + "\n"; }
+
+TEST(RankOrder, ComparesStampsInUtcWhereAllNameTheirZone) {
+  const std::string message = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB";
+  const auto by_offset =
+      facts_of({stamped("2024-05-11T14:00:05+02:00", message), stamped("2024-05-11T13:00:01Z", message)});
+  EXPECT_TRUE(by_offset->facts.order_is_known);
+  EXPECT_EQ(by_offset->facts.ranks.front().log, 0U);
+  const auto mixed = facts_of({stamped("2024-05-11T14:00:05+02:00", message), stamped("2024-05-11 13:00:01", message)});
+  EXPECT_FALSE(mixed->facts.order_is_known);
+  const auto coarse = facts_of({stamped("2024-05-11 14:00:05.5", message), stamped("2024-05-11 14:00:05", message)});
+  EXPECT_FALSE(coarse->facts.order_is_known);
+}
+
+TEST(Endings, SayNoMoreThanTheLog) {
+  const auto claim = [](const std::string& text) { return findings_of({{"a.log", text}}).front().claim.key; };
+  EXPECT_EQ(claim("A process in the process pool was terminated abruptly while the future was running.\n"),
+            "log.vanished.claim");
+  EXPECT_EQ(claim("tcmalloc: large alloc 8589934592 bytes == 0x7f1200000000 @  0x7f\n"), "log.host-large.claim");
+  EXPECT_EQ(claim("sending SIGTERM to process 9 uid 0 \"python\": oom_score 800, VmRSS 700 MiB\n"),
+            "log.host-killed-monitor.claim");
+  EXPECT_EQ(claim("python invoked oom-killer: gfp_mask=0xcc0, order=0\n"), "log.host-killed.claim");
+  EXPECT_EQ(claim("train.sh: line 3: 4242 Killed   python train.py\n"), "log.killed-unexplained.claim");
+  EXPECT_EQ(facts_of({"step 1 loss 2.0\nKeyboardInterrupt\n"})->facts.confidence, Confidence::high);
+}
+
+TEST(Endings, AMarkOfAnInterruptLeavesMemoryOpen) {
+  const auto found = facts_of({"Loading checkpoint shards:  33% 1/3 [00:20<00:41, 20.61s/it]^C\n"});
+  EXPECT_EQ(found->facts.kind, Kind::not_memory);
+  EXPECT_EQ(found->facts.confidence, Confidence::low);
+  EXPECT_EQ(found->facts.also, std::vector<Kind>{Kind::host_oom_killed});
+  EXPECT_EQ(findings_of(*found).front().claim.key, "log.not-memory-interrupt-mark.claim");
+}
+
+TEST(RuntimeHeap, IsRaisedWhereItsRuntimeSetsIt) {
+  const auto commands = [](const std::string& text) {
+    const Finding finding = findings_of({{"a.log", text}}).front();
+    return finding.changes.empty() ? std::string{} : finding.changes.front().commands.front();
+  };
+  EXPECT_NE(commands("java.lang.OutOfMemoryError: Java heap space\n").find("-Xmx"), std::string::npos);
+  EXPECT_NE(commands("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n")
+                .find("--max-old-space-size"),
+            std::string::npos);
+}
+
+TEST(Mapping, OfOneLargeFileIsNoLackOfDescriptors) {
+  const auto found = facts_of(
+      {"RuntimeError: unable to mmap 8589934592 bytes from file </models/weights.bin>: Cannot allocate memory (12)\n"});
+  EXPECT_EQ(found->facts.kind, Kind::host_alloc_failed);
+  EXPECT_TRUE(found->facts.also.empty());
+  EXPECT_FALSE(proposes(findings_of(*found).front(), "sharing-strategy"));
+}
+
+TEST(OtherGpu, IsTheEmptiestOfTheListing) {
+  const std::string smi =
+      "| NVIDIA-SMI 550.54 Driver Version: 550.54 |\n"
+      "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |                    0 |\n"
+      "| N/A   30C    P0    60W / 400W |  80000MiB / 81920MiB |      0%      Default |\n"
+      "|   1  NVIDIA A100-SXM4-80GB          On  | 00000000:0F:00.0 Off |                    0 |\n"
+      "| N/A   30C    P0    60W / 400W |  70000MiB / 81920MiB |      0%      Default |\n"
+      "|   2  NVIDIA A100-SXM4-80GB          On  | 00000000:47:00.0 Off |                    0 |\n"
+      "| N/A   30C    P0    60W / 400W |    400MiB / 81920MiB |      0%      Default |\n";
+  const Finding finding =
+      findings_of(*facts_of({oom("2.00 GiB", "79.15 GiB", "1.00 GiB", "20.00 MiB", "1.10 GiB") + smi})).front();
+  const auto other = std::find_if(finding.changes.begin(), finding.changes.end(),
+                                  [](const Change& change) { return change.remedy == "other-gpu"; });
+  ASSERT_NE(other, finding.changes.end());
+  EXPECT_EQ(other->commands.front(), "export CUDA_VISIBLE_DEVICES=2");
+}
+
+TEST(Evaluation, OffersSimplerChangesBeforeOffload) {
+  const Finding finding = findings_of(*facts_of({"Traceback (most recent call last):\n"
+                                                 "  File \"train.py\", line 9, in validate\n"
+                                                 "    with torch.no_grad(): out = model(x)\n" +
+                                                 oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")}))
+                              .front();
+  ASSERT_GE(finding.changes.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) EXPECT_NE(finding.changes[i].remedy, "offload");
 }
 
 TEST(PhaseByProgress, TheSecondStep) {

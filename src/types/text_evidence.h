@@ -92,6 +92,19 @@ struct RunSign {
   int64_t offset_bytes = 0;
 };
 
+// A time stamp as printed: of what is cut off behind its last digit it tells nothing.
+struct PrintedTime {
+  double seconds = 0;     // since 1970, in UTC where the stamp names its zone
+  double resolution = 1;  // of its last digit, in seconds
+  bool has_zone = false;  // else it is that of a clock whose zone is not known
+
+  friend bool operator==(const PrintedTime&, const PrintedTime&) = default;
+};
+// Stamps of two clocks say nothing about each other. A little less than the whole digit: seconds are no exact doubles.
+[[nodiscard]] inline bool is_surely_before(const PrintedTime& a, const PrintedTime& b) {
+  return a.has_zone == b.has_zone && a.seconds + a.resolution * 0.9 <= b.seconds;
+}
+
 // What the program says beside a message of what it does about it.
 enum class Handling : uint8_t {
   none,
@@ -113,15 +126,15 @@ struct TextMessage {
   std::optional<int> gpu;
   std::optional<int> rank;
   std::optional<int64_t> pid;
-  int64_t line = 0;                    // from 1
-  int64_t offset_bytes = 0;            // of its head in the text
-  std::string excerpt;                 // the message as printed, shortened
-  std::string hint;                    // the setting that its hint names, or empty
-  std::vector<TextFrame> frames;       // outermost first
-  std::string previous_line;           // the one before it that is not empty
-  std::optional<double> time_seconds;  // of the last time stamp before its end, since 1970, as printed
-  std::vector<std::string> before;     // the last lines before it that tell of progress, oldest first
-  std::vector<RunSign> after;          // behind it, in the next KiB
+  int64_t line = 0;                 // from 1
+  int64_t offset_bytes = 0;         // of its head in the text
+  std::string excerpt;              // the message as printed, shortened
+  std::string hint;                 // the setting that its hint names, or empty
+  std::vector<TextFrame> frames;    // outermost first
+  std::string previous_line;        // the one before it that is not empty
+  std::optional<PrintedTime> time;  // the last one before its end
+  std::vector<std::string> before;  // the last lines before it that tell of progress, oldest first
+  std::vector<RunSign> after;       // behind it, in the next KiB
   Handling handling = Handling::none;
   // What stands behind it was printed later: no traceback of standard error that overtook buffered lines.
   bool stands_in_order = true;
@@ -155,6 +168,13 @@ struct ListedProcess {
   double used_bytes = 0;
 };
 
+// A row of the table that the kernel prints when it ends a process.
+struct HostProcess {
+  int64_t pid = 0;
+  std::string name;
+  double rss_bytes = 0;
+};
+
 // What the text tells of the machine and the program.
 struct Surroundings {
   std::string torch_version;  // "2.3.1+cu121"
@@ -162,6 +182,7 @@ struct Surroundings {
   std::vector<ListedGpu> gpus;
   std::string gpu_name;  // as a line of the log or the user names the card
   std::vector<ListedProcess> gpu_processes;
+  std::vector<HostProcess> host_processes;
   std::optional<double> host_total_bytes;  // free
   std::optional<double> host_available_bytes;
   std::optional<double> job_limit_bytes;  // of a scheduler's table: what was asked for, and the most that a step used

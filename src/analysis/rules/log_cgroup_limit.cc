@@ -11,6 +11,7 @@ std::vector<Finding> find_log_cgroup_limit(const CaseFacts& facts) {
   finding.id = "cgroup-limit";
   if (text.phase == Phase::saving) add_changes(text, {"sharded-saving"}, finding);
   add_changes(text, {"raise-cgroup-limit"}, finding);
+  add_kernel_table(text, finding);
   if (text.victim_is_other) return {finding};
   add_changes(text, {"fewer-workers", "less-prefetch", "no-pinning", "memory-mapped-data", "smaller-batch"}, finding);
   add_listed_host(text, finding);

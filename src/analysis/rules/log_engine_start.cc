@@ -9,10 +9,14 @@ std::vector<Finding> find_log_engine_start(const CaseFacts& facts) {
   const TextFacts& text = *facts.text;
   const bool is_foreign = text.kind == Kind::gpu_oom_other_process;
   Finding finding = log_finding(
-      text, is_foreign ? "engine-card-taken" : "engine-no-room",
+      text,
+      text.failure->id == "weights.not-enough" ? "weights-no-room"
+      : is_foreign                             ? "engine-card-taken"
+                                               : "engine-no-room",
       {size_value("tried", text.card.tried), size_value("free", text.card.free), size_value("total", text.card.total)});
   if (is_foreign) add_changes(text, {"free-other-processes", "lower-limit", "other-gpu"}, finding);
-  add_changes(text, {"smaller-kv-cache", "quantised-loading", "model-parallel", "larger-gpu"}, finding);
+  if (text.failure->id != "weights.not-enough") add_changes(text, {"smaller-kv-cache"}, finding);
+  add_changes(text, {"quantised-loading", "model-parallel", "larger-gpu"}, finding);
   return {finding};
 }
 

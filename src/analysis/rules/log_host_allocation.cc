@@ -32,14 +32,18 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
   const bool is_impossible = text.card.has(Contradiction::impossible_request);
   const bool is_fork = id == "errno.12" && starts_a_process(*text.failure);
   Finding finding = log_finding(text,
-                                is_pinned              ? "pinned-memory"
-                                : is_fork              ? "host-fork"
-                                : is_impossible        ? "host-impossible"
-                                : id == "runtime.heap" ? "runtime-heap"
-                                : text.card.tried      ? "host-allocation"
-                                                       : "host-allocation-bare",
+                                is_pinned                ? "pinned-memory"
+                                : is_fork                ? "host-fork"
+                                : is_impossible          ? "host-impossible"
+                                : id == "runtime.heap"   ? "runtime-heap"
+                                : id == "tcmalloc.large" ? "host-large"
+                                : text.card.tried        ? "host-allocation"
+                                                         : "host-allocation-bare",
                                 {size_value("tried", text.card.tried)});
-  if (id == "runtime.heap") return {finding};  // which a setting of the runtime limits, not the machine
+  if (id == "runtime.heap") {  // which a setting of the runtime limits, not the machine
+    add_changes(text, {"larger-heap"}, finding);
+    return {finding};
+  }
   if (is_pinned) add_changes(text, {"no-pinning", "fewer-workers", "more-host-memory"}, finding);
   if (is_fork) add_changes(text, {"fewer-workers", "more-host-memory", "memory-mapped-data"}, finding);
   const bool is_plain = !is_pinned && !is_fork && !is_impossible;
@@ -49,6 +53,7 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
     add_listed_host(text, finding);
     return {finding};
   }
+  if (id == "mmap.count") add_changes(text, {"more-host-memory", "load-on-cpu", "fewer-workers"}, finding);  // a file
   constexpr int64_t kOneHugeTensor = int64_t{8} << 30;
   if (text.card.tried.value_or(0) >= kOneHugeTensor)
     add_changes(text, {"smaller-input", "process-in-chunks", "more-host-memory"}, finding);

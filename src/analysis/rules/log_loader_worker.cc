@@ -11,6 +11,7 @@ std::vector<Finding> find_log_loader_worker(const CaseFacts& facts) {
   finding.id = "loader-worker";
   add_changes(text, {"fewer-workers", "smaller-batch", "more-host-memory", "less-prefetch", "memory-mapped-data"},
               finding);
+  add_kernel_table(text, finding);
   add_listed_host(text, finding);
   return {finding};
 }

@@ -19,6 +19,7 @@ std::vector<Finding> find_log_not_memory(const CaseFacts& facts) {
   if (text.failure->family == Family::collective) key = "not-memory-collective";
   if (text.failure->family == Family::disk) key = "not-memory-disk";
   if (text.failure->family == Family::by_hand) key = "not-memory-by-hand";
+  if (id == "ended.interrupt-mark") key = "not-memory-interrupt-mark";
   const bool is_program = text.failure->family == Family::program || text.failure->family == Family::ended;
   if (is_program) key = id.starts_with("launcher.") ? "not-memory-launcher" : "not-memory-program";
   if (id == "worker.crashed" || id == "worker.signal" || id == "process.crashed") key = "not-memory-crash";

@@ -143,6 +143,20 @@ void add_evidence(Phrase text, double bytes, Finding& finding) {
                                              .log_line = std::nullopt});
 }
 
+// Of the other cards that a listing shows the one with most room, if it has half of its memory free. A message counts
+// among the visible cards, a listing all of them.
+std::optional<int> emptiest_card(const TextFacts& facts) {
+  const std::optional<int> failed = facts.failure == nullptr ? std::nullopt : facts.failure->gpu;
+  const ListedGpu* best = nullptr;
+  const auto room = [](const ListedGpu& gpu) { return gpu.total_bytes - gpu.used_bytes; };
+  for (const ListedGpu& gpu : facts.around.gpus) {
+    const bool is_failed = facts.around.limits.visible_cards.empty() && failed.value_or(0) == gpu.index;
+    if (is_failed || room(gpu) < gpu.total_bytes / 2) continue;
+    if (best == nullptr || room(gpu) > room(*best)) best = &gpu;
+  }
+  return best == nullptr ? std::nullopt : std::optional<int>(best->index);
+}
+
 // The card of the message in the listing; without an index there, the only card.
 const ListedGpu* listed_card(const TextFacts& facts) {
   const std::vector<ListedGpu>& gpus = facts.around.gpus;
@@ -220,6 +234,35 @@ void add_listed_host(const TextFacts& facts, Finding& finding) {
   add_evidence(std::move(text).with("total", size_text(*around.host_total_bytes)), *around.host_total_bytes, finding);
 }
 
+void add_kernel_table(const TextFacts& facts, Finding& finding) {
+  constexpr size_t kMostPrograms = 3;
+  struct Program {
+    std::string_view name;
+    int64_t processes = 0;
+    double bytes = 0;
+  };
+  std::map<std::string_view, Program> by_name;
+  for (const HostProcess& process : facts.around.host_processes) {
+    Program& program = by_name[process.name];
+    program.name = process.name;
+    ++program.processes;
+    program.bytes += process.rss_bytes;
+  }
+  std::vector<Program> programs;
+  for (const auto& [name, program] : by_name) programs.push_back(program);
+  std::stable_sort(programs.begin(), programs.end(),
+                   [](const Program& a, const Program& b) { return a.bytes > b.bytes; });
+  programs.resize(std::min(programs.size(), kMostPrograms));
+  for (const Program& program : programs) {
+    if (program.bytes == 0 || program.bytes < programs.front().bytes / 10) break;
+    add_evidence(Phrase{.key = "log.kernel-table"}
+                     .with("name", std::string(program.name))
+                     .with("count", std::to_string(program.processes))
+                     .with("bytes", size_text(program.bytes)),
+                 program.bytes, finding);
+  }
+}
+
 bool shm_has_room(const TextFacts& facts) {
   const std::optional<double>& total = facts.around.shm_total_bytes;
   const std::optional<double>& used = facts.around.shm_used_bytes;
@@ -287,6 +330,8 @@ Circumstances circumstances_of(const TextFacts& facts) {
                   known.torch_version.find("rocm") != std::string::npos;
   if (facts.failure != nullptr && facts.failure->id.starts_with("vllm.")) known.framework = "vllm";
   if (program_beside_torch(facts) == "llama.cpp") known.framework = "llama.cpp";
+  if (facts.failure != nullptr && facts.failure->id == "runtime.heap")
+    known.framework = facts.failure->excerpt.find("JavaScript") == std::string::npos ? "java" : "node";
   known.in_force = measures_in_force(facts);
   known.is_cmd = facts.around.is_cmd;
   known.is_image_build = facts.around.is_image_build;
@@ -295,6 +340,7 @@ Circumstances circumstances_of(const TextFacts& facts) {
   known.has_momentum_alone = facts.around.has_sgd;
   known.limits = limits_in_force(facts);
   if (facts.failure != nullptr) known.failing_card = facts.failure->gpu;
+  known.emptiest_card = emptiest_card(facts);
   if (facts.around.host_total_bytes && !known.figures.host_limit)
     known.figures.host_limit = static_cast<int64_t>(*facts.around.host_total_bytes);
   return known;
@@ -344,13 +390,6 @@ bool is_oversized_request(const TextFacts& facts) {
   if (!tried) return false;
   const int64_t total = facts.card.total.value_or(0);  // a total of nothing is an impossible figure, and says nothing
   return total > 0 ? *tried >= total / 10 * 9 : *tried >= kOversized;
-}
-
-bool ran_out_of_mappings(const TextFacts& facts) {
-  constexpr int64_t kTinyBytes = int64_t{1} << 20;
-  if (facts.failure == nullptr || facts.failure->id != "mmap.count") return false;
-  const bool is_shared_tensor = facts.failure->what.find("/torch_") != std::string::npos;
-  return is_shared_tensor || facts.card.tried.value_or(0) < kTinyBytes;
 }
 
 bool failed_as(const CaseFacts& facts, Kind kind) {

@@ -26,6 +26,8 @@ namespace oomscope {
 // how large /dev/shm is.
 void add_listed_card(const TextFacts& facts, Finding& finding);
 void add_listed_host(const TextFacts& facts, Finding& finding);
+// The programs that held most of the host, by the kernel's own table.
+void add_kernel_table(const TextFacts& facts, Finding& finding);
 // df shows most of /dev/shm empty.
 [[nodiscard]] bool shm_has_room(const TextFacts& facts);
 void add_listed_shm(const TextFacts& facts, Finding& finding);
@@ -44,10 +46,6 @@ void add_changes(const TextFacts& facts, std::initializer_list<std::string_view>
 
 // Who asked the GPU for memory where it was no allocator of PyTorch: llama.cpp, TensorRT, faiss. Else empty.
 [[nodiscard]] std::string_view program_beside_torch(const TextFacts& facts);
-
-// The kernel refuses a mapping for want of bytes or of mappings; of the two, a tiny one or one of the many tensors that
-// processes share speaks for the latter.
-[[nodiscard]] bool ran_out_of_mappings(const TextFacts& facts);
 
 // The failure is of this kind and family.
 [[nodiscard]] bool failed_as(const CaseFacts& facts, Kind kind);

@@ -27,7 +27,7 @@ std::vector<Finding> find_log_unexplained(const CaseFacts& facts) {
   const TextFacts& text = *facts.text;
   if (text.card.limit && text.confidence == Confidence::high) return {};  // log_limit
   const CardFigures& card = text.card;
-  const bool is_bare = !card.total || !card.free || !card.unused || !card.tried;
+  const bool is_bare = !card.total || !card.free || !card.allocated || !card.unused || !card.tried;
   const bool is_impossible =
       is_bare && (card.has(Contradiction::impossible_value) || card.has(Contradiction::total_is_zero));
   const bool is_partial = is_bare && card.tried && card.total && card.free && card.allocated;
@@ -58,7 +58,7 @@ std::vector<Finding> find_log_unexplained(const CaseFacts& facts) {
     if (contradicts) add_changes(text, {"raise-fraction", "other-gpu"}, finding);
     for (std::string_view remedy : list) add_changes(text, {remedy}, finding);
   }
-  add_changes(text, {"report-more"}, finding);
+  if (is_bare) add_changes(text, {"report-more"}, finding);  // else the figures are all there
   add_listed_card(text, finding);
   return {finding};
 }

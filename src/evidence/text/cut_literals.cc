@@ -76,12 +76,14 @@ CutLiterals::CutLiterals(const std::vector<std::string>& literals) : literals_(l
     for (size_t length = 1; length < literal.size(); ++length) {
       if (literal[length - 1] == ' ') continue;  // as without that blank
       const Cut cut{.literal = static_cast<uint16_t>(id), .length = static_cast<uint16_t>(length)};
+      const std::string_view rest = without_blanks_at_front(literal.substr(length));
       if (length >= kBlock) {
-        before_.add(literal.substr(length - kBlock, kBlock), cut);
+        const std::string_view block = literal.substr(length - kBlock, kBlock);
+        before_.add(block, cut);
+        if (rest.size() < kBlock) before_.any_short.set(block_index(block.data()));
         continue;
       }
       if (length + 1 == kBlock) before_.add(" " + std::string(literal.substr(0, length)), cut);  // a word of its own
-      const std::string_view rest = without_blanks_at_front(literal.substr(length));
       if (rest.size() >= kBlock) behind_.add(rest.substr(0, kBlock), cut);
     }
   }
@@ -94,7 +96,7 @@ std::vector<TriggerScan::Hit> CutLiterals::at(std::string_view text, size_t line
   const std::string_view behind = text.substr(line_break + 1);
   const auto look = [&](const Table& table, std::string_view block) {
     const size_t index = block_index(block.data());
-    if (!table.any.test(index)) return;
+    if (!is_of_one_line(block.data()) || !table.any.test(index)) return;
     for (const Cut& cut : table.cuts.at(index)) {
       const std::string_view literal = literals_[cut.literal];
       if (before.size() < cut.length || budget <= 0) continue;
@@ -104,8 +106,8 @@ std::vector<TriggerScan::Hit> CutLiterals::at(std::string_view text, size_t line
   };
   if (before.empty() || before.back() == '\n') return hits;
   if (before.size() >= kBlock) look(before_, before.substr(end - kBlock));
-  if (const std::string_view head = without_blanks_at_front(behind.substr(0, 64)); head.size() >= kBlock)
-    look(behind_, head.substr(0, kBlock));
+  const std::string_view head = without_blanks_at_front(behind.substr(0, 64)).substr(0, kBlock);
+  if (head.size() == kBlock && head.find('\n') == std::string_view::npos) look(behind_, head);
   const auto is_same = [](const TriggerScan::Hit& a, const TriggerScan::Hit& b) {
     return a.at == b.at && a.literal == b.literal;
   };

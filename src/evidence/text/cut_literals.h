@@ -30,8 +30,11 @@ class CutLiterals {
     while (end > 0 && is_blank(text[end - 1])) --end;
     if (end == 0 || text[end - 1] == '\n') return false;  // behind an empty line nothing goes on
     if (end < kBlock || line_break + kBlock >= text.size() || is_blank(text[line_break + 1])) return true;
-    return before_.any.test(block_index(text.data() + end - kBlock)) ||
-           behind_.any.test(block_index(text.data() + line_break + 1));
+    const char* const before = text.data() + end - kBlock;
+    const char* const behind = text.data() + line_break + 1;
+    const bool is_short = behind[0] == '\n' || behind[1] == '\n' || behind[2] == '\n';
+    if (is_short) return before[0] != '\n' && is_of_one_line(before) && before_.any_short.test(block_index(before));
+    return (is_of_one_line(before) && before_.any.test(block_index(before))) || behind_.any.test(block_index(behind));
   }
   // Those that the break at `line_break` of `text`, or the colour that begins there, cuts first, in the order of their
   // begin. Each comparison with the lines behind takes one from `budget`; at 0 none is found.
@@ -40,6 +43,8 @@ class CutLiterals {
   [[nodiscard]] size_t longest() const { return longest_; }
 
  private:
+  // Literals hold no break; before the first letter one may stand, where a line begins with two letters of a literal.
+  [[nodiscard]] static bool is_of_one_line(const char* block) { return block[1] != '\n'; }
   // Of three letters, as TriggerScan's: the low five bits of a letter are the same in both cases; a break counts as a
   // blank.
   [[nodiscard]] static size_t block_index(const char* block) {
@@ -55,6 +60,7 @@ class CutLiterals {
   };
   struct Table {
     std::bitset<1 << 15> any;
+    std::bitset<1 << 15> any_short;  // of those of which less than a block follows
     std::unordered_map<size_t, std::vector<Cut>> cuts;
     void add(std::string_view block, Cut cut);
   };

@@ -29,12 +29,13 @@ bool starts_traceback(std::string_view line) {
 
 bool same_rank(const CleanLine& line, std::optional<int> rank) { return !rank || !line.rank || line.rank == rank; }
 
-// `File "x.py", line 3, in f`, `File x.py:3, in f(args)`, `x.py in f(args)` (IPython of old), `Cell In[2], line 3`,
-// `---> 72     code`.
+// `File "x.py", line 3, in f`, `File x.py:3, in f(args)`, `x.py:3 in f` (rich), `x.py in f(args)` (IPython of old),
+// `Cell In[2], line 3`.
 bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
   static const re2::RE2 python(R"re(File \\?"([^"]{1,400}?)\\?", line\s+(\d+)(?:, in ([^\n]{1,120}))?)re",
                                bytes_options());
   static const re2::RE2 ipython(R"(^File (\S{1,400}?):(\d+), in ([\w.<>]{1,120}))", bytes_options());
+  static const re2::RE2 rich(R"(^(\S{1,400}\.pyx?):(\d{1,9}) in ([\w.<>]{1,120})$)", bytes_options());
   static const re2::RE2 old_ipython(R"(^(\S{1,400}\.pyc?|<ipython-input-[^>]{1,80}>) in ([\w.<>]{1,120})\()",
                                     bytes_options());
   // "Cell In[12], line 3, in train(x)", "Input In [5], in <cell line: 3>()", "<ipython-input-3-ab> in <cell line:
@@ -47,7 +48,8 @@ bool take_frame(std::string_view line, std::vector<TextFrame>& frames) {
   std::string of_cell;
   std::string number;
   if (re2::RE2::PartialMatch(subject, python, &frame.file, &number, &frame.function) ||
-      re2::RE2::PartialMatch(subject, ipython, &frame.file, &number, &frame.function)) {
+      re2::RE2::PartialMatch(subject, ipython, &frame.file, &number, &frame.function) ||
+      re2::RE2::PartialMatch(subject, rich, &frame.file, &number, &frame.function)) {
     std::from_chars(number.data(), number.data() + number.size(), frame.line);
   } else if (re2::RE2::PartialMatch(subject, cell, &frame.file, &number, &of_cell, &frame.function)) {
     if (number.empty()) number = of_cell;
@@ -79,9 +81,10 @@ size_t take_frame_of_lines(std::span<const CleanLine> lines, std::vector<TextFra
   return take_frame(first, frames) ? 1 : 0;
 }
 
-// The line after a frame is its code, unless it is another frame; IPython marks it with an arrow.
+// The line after a frame is its code, unless it is another frame; IPython and rich mark it with an arrow, `---> 72
+// code`.
 void take_code(std::string_view line, std::vector<TextFrame>& frames, bool expects_code) {
-  static const re2::RE2 arrow(R"(^-+> ?\d+\s(.*))", bytes_options());
+  static const re2::RE2 arrow(R"(^(?:-+>|\xE2\x9D\xB1) *\d+\s(.*))", bytes_options());
   std::string code;
   if (re2::RE2::PartialMatch(piece(line), arrow, &code)) {
     if (frames.empty()) frames.push_back({});
@@ -175,13 +178,14 @@ std::string last_line(std::span<const CleanLine> lines) {
   return {};
 }
 
-std::optional<double> last_time(std::string_view raw) {
-  static const re2::RE2 stamp(R"((\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?)",
+std::optional<PrintedTime> last_time(std::string_view raw) {
+  static const re2::RE2 stamp(R"((\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?)"
+                              R"((?: ?(Z\b|UTC\b|GMT\b)| ?([+-])([01]\d):?([0-5]\d)\b)?)",
                               bytes_options());
   constexpr size_t kNear = 2000;
   const std::string_view near = raw.substr(raw.size() - std::min(raw.size(), kNear));
   re2::StringPiece rest(near.data(), near.size());
-  std::optional<double> found;
+  std::optional<PrintedTime> found;
   int year = 0;
   int month = 0;
   int day = 0;
@@ -189,13 +193,20 @@ std::optional<double> last_time(std::string_view raw) {
   int minute = 0;
   int second = 0;
   std::string fraction;
-  while (re2::RE2::FindAndConsume(&rest, stamp, &year, &month, &day, &hour, &minute, &second, &fraction)) {
+  std::string utc;
+  std::string sign;
+  std::string hours;  // of the offset
+  std::string minutes;
+  while (re2::RE2::FindAndConsume(&rest, stamp, &year, &month, &day, &hour, &minute, &second, &fraction, &utc, &sign,
+                                  &hours, &minutes)) {
     if (month < 1 || month > 12 || day < 1 || day > 31) continue;
     const std::chrono::sys_days date = std::chrono::year(year) / month / day;
-    double value = static_cast<double>(date.time_since_epoch().count()) * 86400 + hour * 3600 + minute * 60 + second;
-    double scale = 1;
-    for (char digit : fraction) value += (digit - '0') * (scale /= 10);
-    found = value;
+    PrintedTime time;
+    time.seconds = static_cast<double>(date.time_since_epoch().count()) * 86400 + hour * 3600 + minute * 60 + second;
+    for (char digit : fraction) time.seconds += (digit - '0') * (time.resolution /= 10);
+    time.has_zone = !utc.empty() || !sign.empty();
+    if (!sign.empty()) time.seconds -= (sign == "-" ? -60 : 60) * (std::stoi(hours) * 60 + std::stoi(minutes));
+    found = time;
   }
   return found;
 }

@@ -31,7 +31,7 @@ struct LastError {
 // The last line with anything on it, shortened.
 [[nodiscard]] std::string last_line(std::span<const CleanLine> lines);
 
-// The last "2024-05-11 14:10:52.2" of the text as seconds since 1970, without regard to zones.
-[[nodiscard]] std::optional<double> last_time(std::string_view raw);
+// The last "2024-05-11 14:10:52.2" of the text, with "Z", "UTC" or an offset behind it in UTC.
+[[nodiscard]] std::optional<PrintedTime> last_time(std::string_view raw);
 
 }  // namespace oomscope

@@ -106,9 +106,42 @@ TEST(ProgressLines, AreTheLastOnesOldestFirst) {
 TEST(LastLine, SkipsBlanksAndUnderlines) { EXPECT_EQ(last_line(clean_lines("a = f(x)\n    ^^^^\n\n")), "a = f(x)"); }
 
 TEST(LastTime, IsOfTheLastStampAndRefusesImpossibleDates) {
-  EXPECT_EQ(last_time("2024-05-11 14:10:52,250 x 1970-01-01T00:01:00 y"), 60.0);
-  EXPECT_EQ(last_time("1970-01-02 00:00:01.5"), 86401.5);
+  EXPECT_EQ(last_time("2024-05-11 14:10:52,250 x 1970-01-01T00:01:00 y")->seconds, 60.0);
+  EXPECT_EQ(last_time("1970-01-02 00:00:01.5")->seconds, 86401.5);
   EXPECT_EQ(last_time("2024-13-40 00:00:00"), std::nullopt);
+}
+
+TEST(LastTraceback, OfRich) {
+  const std::vector<CleanLine> lines = clean_lines(
+      "\u256D\u2500\u2500 Traceback (most recent call last) \u2500\u2500\u256E\n"
+      "\u2502 /root/train.py:88 in <module>              \u2502\n"
+      "\u2502                                            \u2502\n"
+      "\u2502   87 \u2502   loss = model(x)                      \u2502\n"
+      "\u2502 \u2771 88 \u2502   loss.backward()                      \u2502\n"
+      "\u2570\u2500\u2500\u256F\n");
+  const std::vector<TextFrame> frames = last_traceback(lines, std::nullopt);
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].file, "/root/train.py");
+  EXPECT_EQ(frames[0].line, 88);
+  EXPECT_EQ(frames[0].function, "<module>");
+  EXPECT_EQ(frames[0].code, "loss.backward()");
+}
+
+TEST(LastTime, IsInUtcWhereItNamesItsZone) {
+  const double noon = 12 * 3600;
+  EXPECT_EQ(last_time("1970-01-01T14:00:00+02:00 stderr F x")->seconds, noon);
+  EXPECT_EQ(last_time("1970-01-01T06:30:00-0530 x")->seconds, noon);
+  EXPECT_EQ(last_time("1970-01-01T12:00:00.000000000Z x")->seconds, noon);
+  EXPECT_TRUE(last_time("1970-01-01 12:00:00 UTC x")->has_zone);
+  EXPECT_FALSE(last_time("1970-01-01 12:00:00 x")->has_zone);
+  EXPECT_FALSE(last_time("1970-01-01 12:00:00 - 1234 - x")->has_zone);
+}
+
+TEST(LastTime, IsBeforeAnotherAsFarAsItsDigitsTell) {
+  const auto time = [](const char* text) { return *last_time(text); };
+  EXPECT_TRUE(is_surely_before(time("1970-01-01 00:00:01"), time("1970-01-01 00:00:02")));
+  EXPECT_FALSE(is_surely_before(time("1970-01-01 00:00:01"), time("1970-01-01 00:00:01.5")));
+  EXPECT_FALSE(is_surely_before(time("1970-01-01 00:00:01"), time("1970-01-01 00:00:02Z")));
 }
 
 }  // namespace

@@ -1,11 +1,23 @@
 #include "evidence/text/squeeze.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "evidence/text/patterns.h"
 
 namespace oomscope {
 namespace {
+
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Their own names are part of what they say.
+bool is_of_system(std::string_view program) {
+  constexpr std::array<std::string_view, 6> kPrograms = {"kernel", "systemd", "earlyoom",
+                                                         "slurm",  "kubelet", "containerd"};
+  return std::any_of(kPrograms.begin(), kPrograms.end(),
+                     [&](std::string_view each) { return program.starts_with(each); });
+}
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
 
@@ -17,18 +29,32 @@ const re2::RE2& prefix_pattern() {
       R"(|\[(?:rank|Rank |default)(\d+)\]:?\s?)"                    // torchrun, NCCL
       R"(|\((?:[\w.:*-]+ )?(?:pid|actor_id|ip)=[^)\n]{1,60}\)\s?)"  // Ray, vLLM
       R"(|\((?:raylet|autoscaler|main)\)\s)"                        //
-      R"(|\[\d+,\d+\]<std\w+>:\s?)"                                 // mpirun
-      R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"  // a time
-      R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                //
-      R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                   // a level
-      R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                      // columns
+      R"(|std(?:out|err) [FP] )"                                    // a container's runtime
+      R"(|\[pod/[^\]\n]{1,200}\]\s?)"                               // kubectl logs --prefix
+      R"(|[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]{1,64} ([\w.@/-]{1,64})(?:\[\d+\])?:\s)"  // syslog
+      R"(|\[\d+,\d+\]<std\w+>:\s?)"                                                                        // mpirun
+      R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"    // a time
+      R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                  //
+      R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                     // a level
+      R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                        // columns
       bytes_options());
   return pattern;
 }
 
-// Of "3: " as srun --label puts it before a line, or 0.
+// Of "trainer-1  | " as docker compose puts it before a line, or 0.
+size_t service_length(std::string_view line) {
+  constexpr size_t kLongestName = 64;
+  size_t at = 0;
+  while (at < std::min(line.size(), kLongestName) && (is_word(line[at]) || line[at] == '-' || line[at] == '.')) ++at;
+  if (at == 0) return 0;
+  while (at < line.size() && line[at] == ' ') ++at;
+  return line.substr(at).starts_with("| ") ? at + 2 : 0;
+}
+
+// Of "3: " as srun --label puts it before a line, or of a service's name, or 0.
 size_t label_length(std::string_view line) {
   constexpr size_t kMostDigits = 4;
+  if (const size_t service = service_length(line)) return service;
   const size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
   const bool is_label = digits > 0 && digits <= kMostDigits && line.substr(digits).starts_with(": ");
   return is_label ? digits + 2 : 0;
@@ -41,7 +67,7 @@ bool has_labels(std::string_view raw) {
   while (!raw.empty()) {
     const std::string_view line = raw.substr(0, raw.find('\n'));
     lines += line.empty() ? 0 : 1;
-    labelled += label_length(line.substr(0, 8)) > 0 ? 1 : 0;
+    labelled += label_length(line) > 0 ? 1 : 0;
     raw.remove_prefix(std::min(line.size() + 1, raw.size()));
   }
   return labelled * 2 > lines;
@@ -56,8 +82,13 @@ size_t strip_prefix(std::string_view line, bool is_labelled, std::optional<int>&
   if (is_labelled) rest.remove_prefix(label_length(line));
   for (int i = 0; i < kMostPrefixes; ++i) {
     std::string number;
-    const char* const before = rest.data();
-    if (!re2::RE2::Consume(&rest, prefix_pattern(), &number) || rest.data() == before) break;
+    std::string program;
+    const re2::StringPiece before = rest;
+    if (!re2::RE2::Consume(&rest, prefix_pattern(), &number, &program) || rest.data() == before.data()) break;
+    if (is_of_system(program)) {
+      rest = before;
+      break;
+    }
     if (!rank && !number.empty() && number.size() < 7) rank = std::stoi(number);  // the launcher stands first
   }
   return static_cast<size_t>(rest.data() - start);
@@ -85,6 +116,39 @@ size_t ornament_at(std::string_view raw, size_t at) {
   if (byte(at) == 0xE2 && byte(at + 1) == 0x80 && byte(at + 2) == 0x8B) return 3;    // zero-width space
   if (byte(at) == 0xEF && byte(at + 1) == 0xBB && byte(at + 2) == 0xBF) return 3;    // byte order mark
   return 0;
+}
+
+// A character as it is meant, and how many bytes it takes; 0: it stands as it is. Web pages escape some, and what was
+// typed or translated in East Asia has wide punctuation.
+struct Folded {
+  char as = 0;
+  size_t size = 0;
+};
+Folded folded_at(std::string_view raw, size_t at) {
+  constexpr std::array<std::pair<std::string_view, char>, 14> kWritten = {{{"&nbsp;", ' '},
+                                                                           {"&quot;", '"'},
+                                                                           {"&#34;", '"'},
+                                                                           {"&#39;", '\''},
+                                                                           {"&#x27;", '\''},
+                                                                           {"&lt;", '<'},
+                                                                           {"&gt;", '>'},
+                                                                           {"&amp;", '&'},
+                                                                           {"\u3000", ' '},
+                                                                           {"\u3002", '.'},
+                                                                           {"\u2018", '\''},
+                                                                           {"\u2019", '\''},
+                                                                           {"\u201C", '"'},
+                                                                           {"\u201D", '"'}}};
+  const auto byte = [&](size_t i) { return i < raw.size() ? static_cast<unsigned char>(raw[i]) : 0U; };
+  const unsigned first = byte(at);
+  if (first == 0xEF && byte(at + 1) == 0xBC && byte(at + 2) > 0x80) return {static_cast<char>(byte(at + 2) - 0x60), 3};
+  if (first == 0xEF && byte(at + 1) == 0xBD && byte(at + 2) >= 0x80 && byte(at + 2) < 0x9F)
+    return {static_cast<char>(byte(at + 2) - 0x20), 3};
+  if (first != '&' && first != 0xE2 && first != 0xE3) return {};
+  for (const auto& [written, as] : kWritten) {
+    if (raw.substr(at).starts_with(written)) return {as, written.size()};
+  }
+  return {};
 }
 
 // JSON, Python's repr and some loggers write line breaks as two characters. One such pair may be a path ("C:\new").
@@ -135,9 +199,10 @@ void split_lines(std::string_view raw, Take take) {
       at += length;
       continue;
     }
-    line.text += c == '\t' ? ' ' : c;
+    const Folded folded = folded_at(raw, at);
+    line.text += folded.size > 0 ? folded.as : c == '\t' ? ' ' : c;
     line.offsets.push_back(static_cast<uint32_t>(at));
-    ++at;
+    at += std::max<size_t>(folded.size, 1);
   }
   finish(raw.size());
 }

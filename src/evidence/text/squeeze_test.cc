@@ -41,5 +41,29 @@ TEST(CleanText, KnowsWhereEachCharacterStood) {
   EXPECT_EQ(text.squeezed_at(raw.find('c')), 2u);
 }
 
+std::string squeezed(std::string_view text) { return clean_text(text).squeezed; }
+
+TEST(Prefixes, OfContainersPodsAndJournalsGo) {
+  const std::string_view message = "CUDAoutofmemory.Triedtoallocate2.00GiB";
+  EXPECT_EQ(squeezed("2024-05-11T14:10:52.250000000+02:00 stderr P CUDA out of mem\n"
+                     "2024-05-11T14:10:52.250000000+02:00 stderr F ory. Tried to allocate 2.00 GiB\n"),
+            message);
+  EXPECT_EQ(squeezed("May 11 14:10:52 node-7 python3[412]: CUDA out of memory. Tried\n"
+                     "May 11 14:10:52 node-7 python3[412]: to allocate 2.00 GiB\n"),
+            message);
+  EXPECT_EQ(squeezed("trainer-1  | CUDA out of memory.\ntrainer-1  | Tried to allocate 2.00 GiB\n"), message);
+  EXPECT_EQ(squeezed("[pod/train-0/main] CUDA out of memory. Tried to\n[pod/train-0/main] allocate 2.00 GiB\n"),
+            message);
+  // What the system's own programs are called is part of what they say.
+  EXPECT_EQ(clean_lines("May 11 14:10:52 node systemd-oomd[9]: Killed x").front().text,
+            "May 11 14:10:52 node systemd-oomd[9]: Killed x");
+}
+
+TEST(Folding, OfEntitiesAndWidePunctuation) {
+  EXPECT_EQ(squeezed("CUDA&nbsp;out of memory\u3002Tried to allocate 2.00 GiB\uFF08GPU 0\uFF1B"),
+            "CUDAoutofmemory.Triedtoallocate2.00GiB(GPU0;");
+  EXPECT_EQ(squeezed("file &lt;/torch_1&gt; &amp; \u201Cx\u201D &#39;y&#39;"), "file</torch_1>&\"x\"'y'");
+}
+
 }  // namespace
 }  // namespace oomscope

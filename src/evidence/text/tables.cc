@@ -13,15 +13,12 @@ namespace {
 // The last ones are those of nvidia-smi's rows, for a table whose head was not pasted: "14977MiB / 15360MiB", and the
 // end of a process's row.
 constexpr size_t kRowTriggers = 3;
-constexpr std::array<std::string_view, 9> kTriggers = {"memory summary, device id",
-                                                       "nvidia-smi",
-                                                       "buff/cache",
-                                                       "/dev/shm",
-                                                       "pytorch version",
-                                                       "maxrss",
-                                                       "mib / ",
-                                                       "mib |\n",
-                                                       "mib |\r"};
+constexpr size_t kProcessTable = 0;
+constexpr std::array<std::string_view, 10> kTriggers = {"tgid total_vm", "memory summary, device id",
+                                                        "nvidia-smi",    "buff/cache",
+                                                        "/dev/shm",      "pytorch version",
+                                                        "maxrss",        "mib / ",
+                                                        "mib |\n",       "mib |\r"};
 constexpr size_t kMostRows = 60;
 constexpr size_t kMostCards = 1024;
 
@@ -240,11 +237,51 @@ void read_df(const CleanLine& line, Surroundings& around) {
   around.shm_used_bytes = cell_value(used) * (used == "0" ? 1 : scale);
 }
 
+// How many words stand before `word`.
+size_t words_before(std::string_view text, std::string_view word) {
+  const std::string_view before = text.substr(0, text.find(word));
+  size_t words = 0;
+  for (size_t i = 0; i < before.size(); ++i) words += before[i] != ' ' && (i == 0 || before[i - 1] == ' ') ? 1 : 0;
+  return words;
+}
+
+// The number that stands at `index`, or 0.
+double word_at(std::string_view numbers, size_t index) {
+  for (size_t at = numbers.find_first_not_of(' '); at < numbers.size(); at = numbers.find_first_not_of(' ', at)) {
+    const size_t end = std::min(numbers.find(' ', at), numbers.size());
+    if (index-- == 0) return cell_value(numbers.substr(at, end - at));
+    at = end;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::span<const std::string_view> table_triggers() { return kTriggers; }
 
 bool is_row_trigger(size_t index) { return index + kRowTriggers >= kTriggers.size(); }
+
+bool is_process_table(size_t trigger) { return trigger == kProcessTable; }
+
+void read_process_table(std::string_view text, std::vector<HostProcess>& processes) {
+  static const re2::RE2 row(R"(\[ *(\d{1,9})\] +(\d[\d -]*) ([^\d\s-].{0,63}?)\s*$)", bytes_options());
+  constexpr size_t kMostProcesses = 4096;
+  constexpr double kPageBytes = 4096;
+  if (!processes.empty()) return;
+  const std::string_view head = text.substr(0, text.find('\n'));
+  const std::string_view columns = head.substr(std::min(head.find("uid"), head.size()));
+  const size_t rss = words_before(columns, " rss ");
+  for (std::string_view rest = text.substr(std::min(head.size() + 1, text.size()));
+       !rest.empty() && processes.size() < kMostProcesses;) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    HostProcess process;
+    std::string numbers;
+    if (!re2::RE2::PartialMatch(piece(line), row, &process.pid, &numbers, &process.name)) break;
+    process.rss_bytes = word_at(numbers, rss) * kPageBytes;
+    processes.push_back(std::move(process));
+  }
+}
 
 void read_rows(std::span<const CleanLine> lines, Surroundings& around) {
   NvidiaSmi table(around, false);

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "evidence/text/squeeze.h"
 #include "types/text_evidence.h"
@@ -16,6 +17,10 @@ namespace oomscope {
 // listing was found before; the name of the first card stands on the line before.
 [[nodiscard]] bool is_row_trigger(size_t index);
 void read_rows(std::span<const CleanLine> lines, Surroundings& around);
+
+// The kernel's table of processes, from its head on: "[ pid ] uid tgid total_vm rss ... name". The first one counts.
+[[nodiscard]] bool is_process_table(size_t trigger);
+void read_process_table(std::string_view text, std::vector<HostProcess>& processes);
 
 // Reads the table that begins at `lines`, if one does. `line_number` is that of the first one.
 void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence);

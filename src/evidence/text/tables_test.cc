@@ -105,5 +105,26 @@ TEST(Gpustat, EveryRowIsACard) {
   EXPECT_EQ(around.gpus[1].used_bytes, 10 * kMiB);
 }
 
+TEST(KernelTable, CountsPagesOfEachProcess) {
+  const TextEvidence read = read_text(
+      "[ 42.1] Tasks state (memory values in pages):\n"
+      "[ 42.1] [  pid  ]   uid  tgid total_vm      rss rss_anon rss_file rss_shmem pgtables_bytes swapents "
+      "oom_score_adj name\n"
+      "[ 42.1] [    612]     0   612     9000      256      200       56         0    90112        0             0 "
+      "systemd-journal\n"
+      "[ 42.1] [   4242]  1000  4242 16000000  2097152  2097152        0         0 98304000        0         -1000 "
+      "python train\n"
+      "[ 42.2] Out of memory: Killed process 4242 (python) total-vm:64000000kB, anon-rss:8388608kB, file-rss:0kB, "
+      "shmem-rss:0kB\n",
+      "dmesg");
+  const std::vector<HostProcess>& processes = read.surroundings.host_processes;
+  ASSERT_EQ(processes.size(), 2U);
+  EXPECT_EQ(processes[0].name, "systemd-journal");
+  EXPECT_EQ(processes[0].rss_bytes, 1 << 20);
+  EXPECT_EQ(processes[1].pid, 4242);
+  EXPECT_EQ(processes[1].name, "python train");
+  EXPECT_EQ(processes[1].rss_bytes, 8.0 * (1 << 30));
+}
+
 }  // namespace
 }  // namespace oomscope

@@ -257,9 +257,9 @@ const std::vector<Template> kTemplates = {
      .triggers = "exitcode|return code|sigkill|exit code|code -9|status -9|exited on signal|signal: 9|"
                  "by signal 9|killed (signal|signal: killed|returned -9|status=9/kill|with signal 9",
      .pattern =
-         R"((?:exitcode|exit code|return ?code|code)[:= ]*-9\b|Signals\.SIGKILL|Signal 9 \(SIGKILL\)|)"
+         R"((?:exitcode|exit code|return ?code|code)[:= ]*-9\b|(?:Signals|Negsignal)\.SIGKILL|Signal 9 \(SIGKILL\)|)"
          R"((?:with |by |was sent )?signal (?:9: ?)?SIGKILL|was sent SIGKILL|exit status -9\b|)"
-         R"(exit(?:ed)? (?:on|with) signal 9\b|returned -9\b|status=9/KILL|terminated by (?:SIGKILL|signal 9\b)|SIGNAL: 9\b|Killed \(signal 9\)|signal: 9, SIGKILL|\bsignal: killed\b)",
+         R"(exit(?:ed)? (?:on|with) signal 9\b|returned -9\b|status=9/KILL|terminated by (?:SIGKILL|signal 9\b)|SIGNAL: 9\b|Killed \(signal 9\)|signal: 9, SIGKILL|\bsignal: killed\b|\{SIGKILL\(-9\))",
      .also = {Kind::cgroup_or_slurm_limit},
      .is_line = true},
     {.id = "launcher.bus-7",
@@ -292,7 +292,7 @@ const std::vector<Template> kTemplates = {
      .strength = 2,
      .triggers = "killed|已杀死|已砍掉|強制終了|Убито|getötet|processus arrêté",
      .pattern =
-         R"((?:^|(?:it/s|s/it)[^\]]{0,80}\])\s*Killed(?:: 9)?\s*$|: line \d+:\s+\d+ Killed(?:: 9)?(?:\s|$)|(?:^|\])\[\d+\][+-]?\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
+         R"((?:^|(?:it/s|s/it)[^\]]{0,80}\]|: [|/\\-] )\s*Killed(?:: 9)?\s*$|: line \d+:\s+\d+ Killed(?:: 9)?(?:\s|$)|(?:^|\])\[\d+\][+-]?\s+\+?\s*\d*\s*[Kk]illed\s|^(?:zsh|bash|sh): killed\s|)"
          R"((?:^|: \S+ \d+: \d+ |: \d+ ?\S+: \d+ )\s*(?:已杀死|已砍掉|強制終了|Убито|Getötet|Processus arrêté))",
      .also = {Kind::cgroup_or_slurm_limit, Kind::not_memory},
      .is_line = true},

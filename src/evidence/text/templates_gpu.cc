@@ -318,14 +318,20 @@ const std::vector<Template> kTemplates = {
      .triggers = "stored in kv cache",
      .pattern = R"(max seq len \(\d+\) is larger than the maximum number of tokens that can be stored in KV cache)",
      .also = {Kind::gpu_oom}},
+    {.id = "weights.not-enough",
+     .family = Family::engine_start,
+     .kind = Kind::gpu_oom_capacity,
+     .strength = 5,
+     .triggers = "enough gpu ram",
+     .pattern = R"(Make sure you have enough GPU RAM to fit)",
+     .also = {Kind::gpu_oom}},
     {.id = "engine.not-enough",
      .family = Family::engine_start,
      .kind = Kind::gpu_oom_capacity,
      .strength = 5,
-     .triggers = "not enough memory|enough gpu ram",
+     .triggers = "not enough memory",
      .pattern = R"(Not enough memory\. Please try to increase --mem-fraction-static|)"
-                R"(Not enough memory to handle \d+ prefill tokens|)"
-                R"(Make sure you have enough GPU RAM to fit)",
+                R"(Not enough memory to handle \d+ prefill tokens)",
      .also = {Kind::gpu_oom}},
 };
 

@@ -1,7 +1,6 @@
 #include "evidence/text/text_reader.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <deque>
 #include <iterator>
@@ -10,6 +9,7 @@
 #include "base/bytes_text.h"
 #include "evidence/byte_source.h"
 #include "evidence/rank_files.h"
+#include "evidence/text/byte_scan.h"
 #include "evidence/text/cut_literals.h"
 #include "evidence/text/frames.h"
 #include "evidence/text/matcher.h"
@@ -43,55 +43,6 @@ const TriggerScan& scanner() {
     return all;
   }());
   return scan;
-}
-
-constexpr uint64_t kOnes = 0x0101010101010101;
-
-uint64_t word_at(const char* text) {
-  uint64_t word = 0;
-  std::memcpy(&word, text, sizeof word);
-  return word;
-}
-
-// Eight bytes at a time, since a line may have one: each byte of `sums` counts the breaks at its place.
-int64_t line_breaks(std::string_view text) {
-  constexpr size_t kMostWords = 255;  // a byte counts so far
-  constexpr uint64_t kLow = kOnes * 0x7F;
-  int64_t count = 0;
-  while (text.size() >= sizeof(uint64_t)) {
-    const size_t words = std::min(text.size() / sizeof(uint64_t), kMostWords);
-    uint64_t sums = 0;
-    for (size_t i = 0; i < words; ++i) {
-      const uint64_t word = word_at(text.data() + i * sizeof(uint64_t)) ^ (kOnes * '\n');
-      sums += ~(((word & kLow) + kLow) | word | kLow) >> 7;  // 1 where the byte is 0
-    }
-    for (; sums != 0; sums >>= 8) count += static_cast<int64_t>(sums & 0xFF);
-    text.remove_prefix(words * sizeof(uint64_t));
-  }
-  return count + std::count(text.begin(), text.end(), '\n');
-}
-
-// As text.find(byte, from), without a call where the byte is near: lines may be short, or empty by the million.
-size_t next_byte(std::string_view text, char byte, size_t from) {
-  constexpr size_t kWords = 4;
-  if constexpr (std::endian::native == std::endian::little) {
-    const uint64_t wanted = kOnes * static_cast<unsigned char>(byte);
-    for (size_t i = 0; i < kWords && from + sizeof(uint64_t) <= text.size(); ++i, from += sizeof(uint64_t)) {
-      const uint64_t word = word_at(text.data() + from) ^ wanted;
-      const uint64_t zeros = (word - kOnes) & ~word & (kOnes << 7);  // the lowest set one is exact
-      if (zeros != 0) return from + static_cast<size_t>(std::countr_zero(zeros)) / 8;
-    }
-  }
-  return text.find(byte, from);
-}
-
-// Behind bytes that repeat the one at `at`: of empty lines the first break alone may cut something.
-size_t behind_run(std::string_view text, size_t at) {
-  const char byte = text[at++];
-  const uint64_t same = kOnes * static_cast<unsigned char>(byte);
-  while (at + sizeof(uint64_t) <= text.size() && word_at(text.data() + at) == same) at += sizeof(uint64_t);
-  while (at < text.size() && text[at] == byte) ++at;
-  return at;
 }
 
 // The literals of a text in order, those that a line break cuts among them.
@@ -147,24 +98,6 @@ class Hits {
   size_t line_break_;  // the next one
   size_t escape_;      // of a colour, likewise
 };
-
-// Blanks of other kinds become blanks: tabs, and the no-break ones of web pages, which are shorter then. The new size.
-size_t make_blanks_plain(char* text, size_t size) {
-  const auto find = [end = text + size](char* from, char c) {
-    return static_cast<char*>(std::memchr(from, c, static_cast<size_t>(end - from)));
-  };
-  for (char* tab = find(text, '\t'); tab != nullptr; tab = find(tab, '\t')) *tab = ' ';
-  constexpr char kFirst = '\xC2';
-  char* out = find(text, kFirst);
-  if (out == nullptr) return size;
-  const char* const end = text + size;
-  for (const char* in = out; in < end; ++in) {
-    const bool is_no_break = *in == kFirst && in + 1 < end && in[1] == '\xA0';
-    *out++ = is_no_break ? ' ' : *in;
-    in += is_no_break ? 1 : 0;
-  }
-  return static_cast<size_t>(out - text);
-}
 
 // Two bytes a character, by the mark at the start, to UTF-8.
 class Utf16Source final : public ByteSource {
@@ -456,7 +389,7 @@ class Reader {
     message.stands_in_order = !may_be_overtaken(lines);
     constexpr size_t kLongestPrefix = 100;
     const std::string_view own_line = text.substr(begin + raw.size(), before.size() - raw.size() + kLongestPrefix);
-    message.time_seconds = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
+    message.time = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
     look_around(raw, evidence_.surroundings);
   }
 
@@ -478,6 +411,10 @@ class Reader {
       const size_t before = line_begin(begin - std::min<size_t>(begin, 1));
       if (!has_listing()) read_rows(plain_lines(text.substr(before, kRowBytes)), around);
       return;
+    }
+    if (is_process_table(trigger)) {
+      constexpr size_t kProcessTableBytes = size_t{128} << 10;  // of a thousand processes
+      return read_process_table(text.substr(begin, kProcessTableBytes), around.host_processes);
     }
     const std::string_view piece = text.substr(begin, kTableBytes);
     read_table(plain_lines(piece), line_of(text, begin), evidence_);
@@ -519,6 +456,31 @@ class Reader {
     evidence_.ends_by_launcher = ends_by_launcher(lines);
     if (evidence_.messages.empty()) look_around(last, evidence_.surroundings);
     take_last_error(text, last, lines);
+    take_interrupt_mark(text, lines);
+  }
+
+  // A person's ^C, or the mark that a notebook shows of a process that was ended for its memory.
+  void take_interrupt_mark(std::string_view text, const std::vector<CleanLine>& lines) {
+    const auto line = std::find_if(lines.rbegin(), lines.rend(), [](const CleanLine& each) {
+      return each.text.find_first_not_of(' ') != std::string::npos;
+    });
+    const bool tells_nothing = std::all_of(evidence_.messages.begin(), evidence_.messages.end(),
+                                           [](const TextMessage& message) { return message.strength == 0; });
+    if (!tells_nothing || line == lines.rend() ||
+        !std::string_view(line->text).substr(0, line->text.find_last_not_of(' ') + 1).ends_with("^C"))
+      return;
+    TextMessage message;
+    message.id = "ended.interrupt-mark";
+    message.family = Family::by_hand;
+    message.kind = Kind::not_memory;
+    message.also = {Kind::host_oom_killed};
+    message.strength = 1;
+    message.excerpt = "^C";
+    message.offset_bytes = static_cast<int64_t>(base_ + text.size());
+    message.line = evidence_.lines;
+    message.before = progress_lines(lines);
+    ++evidence_.seen["ended.interrupt-mark"];
+    evidence_.messages.push_back(std::move(message));
   }
 
   // A program that died of an error of its own, where nothing else tells of a failure.

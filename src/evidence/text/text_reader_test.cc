@@ -70,6 +70,9 @@ const std::vector<Example> kExamples = {
     {"vllm.kv-cache", "(3.00 GiB KV cache is needed, which is larger than the available KV cache memory (2.00 GiB)."},
     {"vllm.max-len",
      "The model's max seq len (4096) is larger than the maximum number of tokens that can be stored in KV cache"},
+    {"weights.not-enough",
+     "Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized "
+     "model."},
     {"engine.not-enough", "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."},
     {"mps.oom",
      "MPS backend out of memory (MPS allocated: 3.00 GB, other allocations: 2.00 KB, max allowed: 4.00 GB). Tried to "
@@ -272,6 +275,7 @@ const std::vector<Example> kExamples = {
     {"ggml.host", "failed to allocate CPU buffer of size 4096"},
     {"ollama.system", "model requires more system memory (5.5 GiB) than is available (3.5 GiB)"},
     {"runtime.heap", "java.lang.OutOfMemoryError: Java heap space"},
+    {"go.memory", "fatal error: runtime: out of memory"},
     {"compiler.memory", "cc1plus: out of memory allocating 4096 bytes after a total of 9000 bytes"},
     {"ibv.memory", "Call to ibv_create_cq failed with error Cannot allocate memory"},
     {"errno.12-plain", "worker: Cannot allocate memory"},
@@ -800,6 +804,20 @@ TEST(Tables, ListingsOfCardsAndHost) {
   EXPECT_EQ(around.shm_total_bytes, 64 * kMiB);
   EXPECT_EQ(around.torch_version, "2.4.1+cu121");
   EXPECT_EQ(around.num_workers, 6);
+}
+
+TEST(ShortLines, HideNoMessageThatABreakCuts) {
+  for (const char* line : {"a\n", "a\r\n", "\r\n", "\n", "ab\n", " \n"}) {
+    for (size_t count = 0; count < 24; ++count) {
+      std::string text;
+      for (size_t i = 0; i < count; ++i) text += line;
+      text += "CUDA out of mem\nory. Tri\ned to allocate 2.00 GiB\n";
+      for (size_t i = 0; i < count; ++i) text += line;
+      const TextEvidence read = read_text(text, "short.log");
+      ASSERT_EQ(read.messages.size(), 1U) << line << count;
+      EXPECT_EQ(read.messages.front().line, static_cast<int64_t>(count) + 1);
+    }
+  }
 }
 
 }  // namespace
