@@ -246,12 +246,26 @@ class Modeller {
       const auto found = siblings_.find(model_.base.requests.size[id]);
       if (!model_.base.scratch[position] && found != siblings_.end()) {
         size = found->second[found->second.size() / 2];
+      } else if (is_divided_sum(position)) {
+        explained_.insert(id);
+        model_.explained.push_back(id);
+        continue;
       } else if (model_.base.requests.size[id] >= kSemaphoreBytes) {
         size = SizeModel{.linear = size.constant / x_of(others_.size())};
       }
       size.rule = SizeRule::unseen;
     }
     model_.unmatched = static_cast<int64_t>(positions.size());
+  }
+
+  // Parts of a product that is summed in several: so many times the result just before, which has one size everywhere.
+  [[nodiscard]] bool is_divided_sum(size_t position) const {
+    if (!model_.base.scratch[position] || position == 0) return false;
+    const uint32_t result = model_.base.order[position - 1];
+    const int64_t bytes = model_.base.requests.size[model_.base.order[position]];
+    const int64_t of_result = model_.base.requests.size[result];
+    return of_result >= kSemaphoreBytes && model_.sizes[result].rule == SizeRule::constant && bytes >= 2 * of_result &&
+           bytes % of_result == 0;
   }
 
   // What is known of the scratch of convolutions is more than what its sizes in several recordings say.
