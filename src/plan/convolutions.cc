@@ -1,0 +1,361 @@
+// Note [Shapes from bytes]
+//
+// A recording holds no shapes, but the backward of a convolution asks for two tensors side by side, the input's
+// gradient and the weight's, behind the output's gradient. Three sizes in elements an image, x = c h², y = k p², w = c
+// k r², give h p = r sqrt(x y / w): for one of the usual kernel sizes r and strides, h and p are whole numbers, and so
+// are c and k. Hardly ever do two geometries have the same three sizes; where they do (a point-wise one over half the
+// side with four times the channels, and a 2 × 2 one), and against chance, numbers of channels are those of biases and
+// normalisations.
+//
+//   backward   [y: output's gradient] [x][scratch] [w][scratch]        forward   [x] ... [y][scratch]
+//
+// Backward runs in the reverse order of forward, so each forward convolution is the last one left whose sizes are its
+// own. A transposed one is the same with input and output exchanged, and computes what the other's gradient does. The
+// first layer's input needs no gradient: its input is what forward begins with.
+#include "plan/convolutions.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+namespace oomscope {
+namespace {
+
+constexpr int64_t kLeastBytes = 64 * 1024;  // of scratch, and of an image's operands: less cannot move a peak
+constexpr size_t kNear = 60;                // tensors back to an operand of forward
+constexpr size_t kNearBackward = 16;        // of backward
+constexpr size_t kAhead = 40;               // convolutions, in which the order of backward may differ
+constexpr int64_t kMostChannels = 8192;
+constexpr int64_t kCounterBytes = 8;  // of a normalisation: how often it was updated
+constexpr std::array<int64_t, 3> kImageChannels = {3, 1, 4};
+
+// Kernels as they are built; others would be found by chance.
+struct Kernel {
+  int64_t side;
+  int64_t stride;
+  int64_t groups = 1;
+};
+constexpr std::array<Kernel, 22> kKernels = {
+    {{3, 1}, {1, 1},   {3, 2},   {1, 2}, {7, 2},   {7, 1},     {5, 1},     {5, 2},     {11, 4},    {2, 2}, {4, 2},
+     {4, 4}, {16, 16}, {14, 14}, {8, 8}, {32, 32}, {3, 1, 32}, {3, 2, 32}, {3, 1, 64}, {3, 2, 64}, {4, 1}, {7, 4}}};
+constexpr std::array<Kernel, 12> kSequenceKernels = {
+    {{3, 1}, {1, 1}, {3, 2}, {5, 1}, {7, 1}, {2, 2}, {10, 5}, {4, 2}, {5, 2}, {7, 2}, {8, 4}, {9, 1}}};
+
+// In which precision the recording computes: bytes of an element, and of one of a weight.
+struct Precision {
+  int64_t element;
+  int64_t weight;
+};
+constexpr std::array<Precision, 3> kPrecisions = {{{4, 4}, {2, 4}, {2, 2}}};
+
+// Where x * y * factor / z is a whole square, its root.
+std::optional<int64_t> root_of(int64_t x, int64_t y, int64_t factor, int64_t z) {
+  const long double exact = static_cast<long double>(x) * static_cast<long double>(y) *
+                            static_cast<long double>(factor) / static_cast<long double>(z);
+  const int64_t root = std::llround(std::sqrt(exact));
+  const long double square = static_cast<long double>(root) * static_cast<long double>(root);
+  if (root <= 0 || std::abs(square - exact) > 1e-9L * square) return std::nullopt;
+  return root;
+}
+
+// Can a kernel of so many rows make `to` rows of `from` with that stride and the same padding on both sides?
+bool may_make(int64_t from, int64_t to, int64_t kernel, int64_t stride) {
+  const int64_t padding = (to - 1) * stride + kernel - from;  // at least, on both sides; up to stride - 1 more
+  const int64_t even = std::max<int64_t>(padding + (padding & 1), 0);
+  return even < padding + stride && even <= 2 * (kernel - 1);
+}
+
+// Over images (power 2) or sequences (power 1), of `product` = input side times output side.
+std::optional<ConvGeometry> geometry_of(int64_t x, int64_t y, int64_t w, int64_t product, const Kernel& kernel,
+                                        int power) {
+  const auto size_of = [&](int64_t side) { return power == 2 ? side * side : side; };
+  const int64_t about = std::llround(std::sqrt(static_cast<double>(product * kernel.stride)));
+  for (int64_t from = std::max<int64_t>(about - 8, 1); from <= about + 8; ++from) {
+    const int64_t to = product / from;
+    if (product % from != 0 || !may_make(from, to, kernel.side, kernel.stride)) continue;
+    if (x % size_of(from) != 0 || y % size_of(to) != 0) continue;
+    const int64_t inputs = x / size_of(from);
+    const int64_t outputs = y / size_of(to);
+    if (inputs > kMostChannels || outputs > kMostChannels) continue;
+    if (kernel.groups > 1 && (inputs != outputs || inputs % kernel.groups != 0)) continue;
+    if (inputs / kernel.groups * outputs * size_of(kernel.side) != w) continue;
+    const auto narrow = [](int64_t number) { return static_cast<int32_t>(number); };
+    return ConvGeometry{.inputs = narrow(inputs),
+                        .outputs = narrow(outputs),
+                        .height = power == 2 ? narrow(from) : 1,
+                        .width = narrow(from),
+                        .output_height = power == 2 ? narrow(to) : 1,
+                        .output_width = narrow(to),
+                        .kernel_height = power == 2 ? narrow(kernel.side) : 1,
+                        .kernel_width = narrow(kernel.side),
+                        .groups = narrow(kernel.groups)};
+  }
+  return std::nullopt;
+}
+
+class ConvFinder {
+ public:
+  ConvFinder(const RequestLog& log, const Structure& structure, const Precision& precision)
+      : log_(log), structure_(structure), precision_(precision), element_(precision.element) {
+    for (uint32_t id = 0; id < log.verification->timeline.allocations.size(); ++id) {
+      const Allocation& allocation = log.verification->timeline.allocations[id];
+      if (structure.traits(allocation.stack).role == StackRole::model) weights_.insert(log.requests.size[id]);
+    }
+    for (size_t i = 0; i < log.order.size(); ++i) {
+      if (log.workspace[i]) continue;
+      tensors_.push_back(i);
+      if (is_forward(tensors_.size() - 1)) (is_transposed(i) ? transposed_ : outputs_).insert(size(i));
+    }
+    for (int64_t bytes : weights_) {
+      const bool is_vector = bytes > kCounterBytes && bytes / precision.weight <= kMostChannels;
+      if (is_vector) channels_.insert(bytes / precision.weight);
+    }
+  }
+
+  Convolutions run(const BatchHint& hint) {
+    Convolutions found{.batch = 1, .element_bytes = element_, .uses = {}};
+    const std::optional<int64_t> batch = hint.batch ? hint.batch : batch_of(hint);
+    if (!batch || (outputs_.empty() && transposed_.empty())) return found;
+    batch_ = found.batch = *batch;
+    for (size_t k = 0; k < tensors_.size(); ++k) {
+      if (is_forward(k)) forward_.push_back(k);
+      if (k + 1 < tensors_.size() && phase(k) == Phase::backward && phase(k + 1) == Phase::backward) read_backward(k);
+    }
+    pair_forward();
+    found.uses = std::move(uses_);
+    return found;
+  }
+
+ private:
+  // Of one convolution's backward; tensors.
+  struct Backward {
+    ConvGeometry geometry;
+    size_t gradient = 0;  // of the input: where it stands
+    int64_t input = 0;    // bytes, as forward reads and makes them
+    int64_t output = 0;
+    bool is_transposed = false;
+    bool is_paired = false;
+  };
+
+  [[nodiscard]] int64_t size(size_t position) const { return log_.requests.size[log_.order[position]]; }
+  [[nodiscard]] int64_t tensor_size(size_t k) const { return size(tensors_[k]); }
+  [[nodiscard]] uint32_t tensor(size_t k) const { return log_.order[tensors_[k]]; }
+  [[nodiscard]] const StackTraits& traits(size_t position) const {
+    return structure_.traits(log_.verification->timeline.allocations[log_.order[position]].stack);
+  }
+  [[nodiscard]] Phase phase(size_t k) const {
+    const uint32_t event = log_.requests.begin[tensor(k)];
+    return event < structure_.span_of.size() ? structure_.span_at(event).phase : Phase::unknown;
+  }
+  [[nodiscard]] bool is_weight(int64_t bytes) const {
+    return weights_.count(bytes / precision_.element * precision_.weight) != 0;
+  }
+  // Its innermost Python function is the module's own forward, where others' is _conv_forward.
+  [[nodiscard]] bool is_transposed(size_t position) const {
+    const Snapshot& snapshot = *log_.verification->timeline.snapshot;
+    const StackTable& stacks = snapshot.stacks;
+    const uint32_t stack = static_cast<uint32_t>(log_.verification->timeline.allocations[log_.order[position]].stack);
+    for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f) {
+      const Frame& frame = stacks.frames[stacks.frame_ids[f]];
+      if (snapshot.strings.text(frame.filename).ends_with("conv.py"))
+        return snapshot.strings.text(frame.name) == "forward";
+    }
+    return false;
+  }
+  [[nodiscard]] bool is_forward(size_t k) const {
+    return traits(tensors_[k]).has(Trait::convolution) && tensor_size(k) >= kLeastBytes && !is_weight(tensor_size(k));
+  }
+
+  // Images of a known side, of a few channels, as the first convolution reads them.
+  [[nodiscard]] std::optional<int64_t> batch_of(const BatchHint& hint) const {
+    if (!hint.side) return std::nullopt;
+    for (size_t k = 0; k < tensors_.size(); ++k) {
+      if (!is_forward(k)) continue;
+      for (size_t input = k; input-- > 0 && k - input < kNear;) {
+        for (int64_t channels : kImageChannels) {
+          const int64_t image = element_ * channels * *hint.side * *hint.side;
+          if (tensor_size(input) % image == 0) return tensor_size(input) / image;
+        }
+      }
+      return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<ConvGeometry> geometry(int64_t input, int64_t output, int64_t weight) const {
+    const int64_t image = element_ * batch_;
+    if (input % image != 0 || output % image != 0) return std::nullopt;
+    return find_geometry(input / image, output / image, weight / element_, channels_);
+  }
+
+  [[nodiscard]] std::optional<ConvGeometry> first_geometry(int64_t input, int64_t output, int64_t weight) const {
+    const int64_t image = element_ * batch_;
+    if (input % image != 0 || output % image != 0) return std::nullopt;
+    std::set<int64_t> channels(kImageChannels.begin(), kImageChannels.end());
+    channels.insert(channels_.begin(), channels_.end());
+    const std::optional<ConvGeometry> found = find_geometry(input / image, output / image, weight / element_, channels);
+    const bool are_images =
+        found && std::find(kImageChannels.begin(), kImageChannels.end(), found->inputs) != kImageChannels.end();
+    return are_images && channels_.count(found->outputs) != 0 ? found : std::nullopt;
+  }
+
+  [[nodiscard]] uint32_t scratch_behind(size_t k) const {
+    const size_t next = tensors_[k] + 1;
+    const bool has_scratch = next < log_.order.size() && log_.workspace[next] && size(next) >= kLeastBytes;
+    return has_scratch ? log_.order[next] : kNoAllocation;
+  }
+
+  void add(ConvPass pass, const ConvGeometry& geometry, size_t result, size_t input, size_t output) {
+    uses_.push_back({.pass = pass,
+                     .geometry = geometry,
+                     .result = tensor(result),
+                     .scratch = scratch_behind(result),
+                     .input = tensor(input),
+                     .output = tensor(output)});
+  }
+
+  // Are tensors k and k + 1 the gradients of a convolution's input and weight?
+  void read_backward(size_t k) {
+    const int64_t weight = tensor_size(k + 1);
+    if (!is_weight(weight) || tensor_size(k) < kLeastBytes) return;
+    for (size_t output = k; output-- > 0 && k - output < kNearBackward;) {
+      Backward found{.geometry = {}, .gradient = k, .input = tensor_size(k), .output = tensor_size(output)};
+      std::optional<ConvGeometry> shape;
+      if (outputs_.count(found.output) != 0) shape = geometry(found.input, found.output, weight);
+      if (!shape && transposed_.count(found.output) != 0) {
+        shape = geometry(found.output, found.input, weight);
+        found.is_transposed = true;
+      }
+      if (!shape) continue;
+      found.geometry = *shape;
+      const size_t from = found.is_transposed ? output : k;
+      const size_t to = found.is_transposed ? k : output;
+      add(found.is_transposed ? ConvPass::forward : ConvPass::input_gradient, *shape, k, from, to);
+      add(ConvPass::weight_gradient, *shape, k + 1, from, to);
+      backward_.push_back(found);
+      return;
+    }
+  }
+
+  // Convolutions of forward, each with the last one of its sizes in the backward behind it.
+  void pair_forward() {
+    for (size_t k : forward_) {
+      const auto behind =
+          std::find_if(backward_.begin(), backward_.end(), [&](const Backward& b) { return b.gradient > k; });
+      auto end = behind;
+      while (end != backward_.end() && !is_forward_between(behind->gradient, end->gradient)) ++end;
+      size_t looked_at = 0;
+      bool is_found = false;
+      for (auto last = end; last != behind && looked_at < kAhead && !is_found;) {
+        --last;
+        if (last->is_paired) continue;
+        ++looked_at;
+        is_found = pair(k, *last);
+      }
+      const bool is_first = k == forward_.front() || phase_between(k, Phase::backward);
+      if (!is_found && is_first && behind != end) read_first_layer(k, std::prev(end)->gradient);
+    }
+  }
+
+  // Is any tensor between a convolution's result and the one before it of that phase?
+  [[nodiscard]] bool phase_between(size_t k, Phase wanted) const {
+    const auto found = std::lower_bound(forward_.begin(), forward_.end(), k);
+    for (size_t before = found == forward_.begin() ? 0 : *std::prev(found); before < k; ++before) {
+      if (phase(before) == wanted) return true;
+    }
+    return false;
+  }
+
+  // Nothing of the step before is an operand.
+  [[nodiscard]] bool is_of_step_before(size_t k) const {
+    return phase(k) == Phase::backward || phase(k) == Phase::optimizer_step;
+  }
+
+  bool pair(size_t k, Backward& backward) {
+    if (backward.output != tensor_size(k)) return false;
+    for (size_t input = k; input-- > 0 && k - input < kNear && !is_of_step_before(input);) {
+      if (tensor_size(input) != backward.input) continue;
+      if (backward.is_transposed) {
+        add(ConvPass::input_gradient, backward.geometry, k, k, input);
+      } else {
+        add(ConvPass::forward, backward.geometry, k, input, k);
+      }
+      backward.is_paired = true;
+      return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool is_forward_between(size_t begin, size_t end) const {
+    return std::upper_bound(forward_.begin(), forward_.end(), end) -
+               std::upper_bound(forward_.begin(), forward_.end(), begin) >
+           0;
+  }
+
+  // A convolution of forward without a gradient of its input, whose weight's comes at the end of backward.
+  void read_first_layer(size_t k, size_t last) {
+    for (size_t weight = last + 2; weight < tensors_.size() && weight < last + kNear; ++weight) {
+      if (phase(weight) != Phase::backward) return;
+      if (!is_weight(tensor_size(weight))) continue;
+      for (size_t input = k; input-- > 0 && k - input < kNear && !is_of_step_before(input);) {
+        if (is_weight(tensor_size(input))) continue;
+        const auto shape = first_geometry(tensor_size(input), tensor_size(k), tensor_size(weight));
+        if (!shape) continue;
+        add(ConvPass::forward, *shape, k, input, k);
+        add(ConvPass::weight_gradient, *shape, weight, input, k);
+        return;
+      }
+    }
+  }
+
+  const RequestLog& log_;
+  const Structure& structure_;
+  std::set<int64_t> weights_;     // sizes of parameters
+  std::set<int64_t> outputs_;     // sizes of what convolutions return
+  std::set<int64_t> transposed_;  // of what transposed ones do
+  std::set<int64_t> channels_;    // numbers of them that are likely
+  std::vector<size_t> tensors_;   // positions that are no workspace
+  std::vector<size_t> forward_;   // tensors that convolutions return
+  std::vector<Backward> backward_;
+  std::vector<ConvUse> uses_;
+  Precision precision_;
+  int64_t element_;
+  int64_t batch_ = 1;
+};
+
+}  // namespace
+
+std::optional<ConvGeometry> find_geometry(int64_t input, int64_t output, int64_t weight,
+                                          const std::set<int64_t>& channels) {
+  if (input <= 0 || output <= 0 || weight <= 0) return std::nullopt;
+  const auto is_likely = [&](const std::optional<ConvGeometry>& found) {
+    return found && channels.count(found->inputs) != 0 && channels.count(found->outputs) != 0;
+  };
+  for (const Kernel& kernel : kKernels) {
+    const auto product = root_of(input, output, kernel.side * kernel.side, weight * kernel.groups);
+    if (!product) continue;
+    const auto found = geometry_of(input, output, weight, *product, kernel, 2);
+    if (is_likely(found)) return found;
+  }
+  for (const Kernel& kernel : kSequenceKernels) {
+    const long double product = static_cast<long double>(input) * static_cast<long double>(output) *
+                                static_cast<long double>(kernel.side) / static_cast<long double>(weight);
+    if (product > 1e15L || product != std::floor(product)) continue;
+    const auto found = geometry_of(input, output, weight, static_cast<int64_t>(product), kernel, 1);
+    if (is_likely(found)) return found;
+  }
+  return std::nullopt;
+}
+
+Convolutions find_convolutions(const RequestLog& log, const Structure& structure, const BatchHint& hint) {
+  // With the wrong precision hardly anything comes out whole.
+  Convolutions most;
+  for (const Precision& precision : kPrecisions) {
+    Convolutions found = ConvFinder(log, structure, precision).run(hint);
+    if (found.uses.size() > most.uses.size()) most = std::move(found);
+  }
+  return most;
+}
+
+}  // namespace oomscope
