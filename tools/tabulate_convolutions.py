@@ -3,8 +3,9 @@
 
 usage: tabulate_convolutions.py MEASURED.json.xz... --write src/plan/convolutions.txt
 
-A line a geometry (format, channels in and out, input, output, kernel, groups, dilation), then its batches with what each pass
-asked for: forward, the input's gradient, the weight's. src/plan/conv_table.h says what the letters mean.
+A line a geometry (format, channels in and out, input, output, kernel, groups, dilation), then runs of batches that
+asked for the same in each pass: forward, the input's gradient, the weight's. src/plan/conv_table.h says what the letters
+mean.
 """
 import argparse
 import collections
@@ -68,11 +69,11 @@ def line_of(geometry, batches):
     runs = []
     for n, triple in sorted(kernels(geometry, batches).items()):
         text = ",".join(triple)
-        if runs and runs[-1][1] == text:
-            runs[-1][0].append(str(n))
+        if runs and runs[-1][2] == text:
+            runs[-1][1] = n
         else:
-            runs.append(([str(n)], text))
-    return " ".join(map(str, geometry)) + " " + " ".join(f"{','.join(ns)}:{text}" for ns, text in runs)
+            runs.append([n, n, text])
+    return " ".join(map(str, geometry)) + " " + " ".join(f"{a}-{b}:{text}" for a, b, text in runs)
 
 
 def main():

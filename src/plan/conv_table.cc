@@ -31,6 +31,7 @@ constexpr double kSame = 1e-9;        // distance
 constexpr double kImageShare = 0.3;   // the image's side decides less than the work
 constexpr double kUnmeasured = 0.25;  // distance of evidence that nothing measured bears on
 constexpr double kNearBatch = 0.6;    // in powers of two: of about that batch
+constexpr double kDilated = 0.02;     // distance of what the bytes do not show, and hardly any convolution is
 constexpr double kSharpness = 0.1;    // votes fall with the square of the distance beyond it
 constexpr int64_t kExtra = 1500;      // semaphores and alignment
 
@@ -56,19 +57,18 @@ bool read_kernel(std::string_view text, ConvKernel& kernel) {
   return text.size() == 1 || read(text.substr(1), kernel.number);
 }
 
-// "1,2,4:x1,a1,i"
-template <typename Batches>
-bool read_batches(std::string_view text, Batches& batches) {
-  std::string_view numbers = word(text, ':');
-  std::array<ConvKernel, kConvPasses> kernels;
-  for (ConvKernel& kernel : kernels) {
+// "1-4:x1,a1,i"
+template <typename Run>
+bool read_run(std::string_view text, Run& run) {
+  std::string_view batches = word(text, ':');
+  for (ConvKernel& kernel : run.kernels) {
     if (!read_kernel(word(text, ','), kernel)) return false;
   }
-  while (!numbers.empty()) {
-    int64_t batch = 0;
-    if (!read(word(numbers, ','), batch) || batch <= 0) return false;
-    batches.emplace_back(batch, kernels);
-  }
+  int64_t first = 0;
+  int64_t last = 0;
+  if (!read(word(batches, '-'), first) || !read(batches, last) || first <= 0 || last < first) return false;
+  run.first = log2_of(static_cast<double>(first));
+  run.last = log2_of(static_cast<double>(last));
   return true;
 }
 
@@ -126,12 +126,39 @@ ConvTable::ConvTable(std::string_view text) {
                             &g.kernel_height, &g.kernel_width, &g.groups, &dilation}) {
       is_good = is_good && read(word(line, ' '), *number) && *number > 0;
     }
-    while (is_good && !line.empty()) is_good = read_batches(word(line, ' '), row.batches);
-    if (!is_good) continue;
-    row.format = static_cast<ConvFormat>(format[0]);
-    std::sort(row.batches.begin(), row.batches.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    rows_.push_back(std::move(row));
+    row.is_dilated = dilation > 1;
+    while (is_good && !line.empty()) is_good = read_run(word(line, ' '), row.runs.emplace_back());
+    if (!is_good || row.runs.empty()) continue;
+    rows_[kind_of(static_cast<ConvFormat>(format[0]), g)].push_back(std::move(row));
   }
+}
+
+ConvTable::Kind ConvTable::kind_of(ConvFormat format, const ConvGeometry& g) {
+  const int64_t stride = std::lround(static_cast<double>(g.width) / g.output_width);
+  const int64_t grouping = g.groups == 1 ? 1 : g.groups == g.inputs ? 0 : g.groups;
+  return {static_cast<int64_t>(format), g.kernel_height, g.kernel_width, stride, grouping};
+}
+
+const ConvTable::Run& ConvTable::run_at(const Row& row, double batch) {
+  return *std::min_element(row.runs.begin(), row.runs.end(), [&](const Run& a, const Run& b) {
+    return std::abs(std::clamp(batch, a.first, a.last) - batch) < std::abs(std::clamp(batch, b.first, b.last) - batch);
+  });
+}
+
+// Of a row's batch to what is asked for, its geometry aside: by the work, and by what the recording shows.
+double ConvTable::distance(const Row& row, double batch, const ConvQuestion& question) {
+  const size_t pass = static_cast<size_t>(question.pass);
+  const double asked = log2_of(static_cast<double>(question.batch));
+  double distance = std::abs(batch + 2 * side_of(row.geometry) - asked - 2 * side_of(question.geometry));
+  for (const ConvEvidence& evidence : question.evidence) {
+    // At the batch there that is to this one as the recording's is to the one asked for.
+    const double wanted = batch + log2_of(evidence.batch) - asked;
+    const Run& there = run_at(row, wanted);
+    const ConvSizes sizes = conv_sizes(question.geometry, question.format, evidence.batch);
+    const bool is_there = std::abs(std::clamp(wanted, there.first, there.last) - wanted) < kNearBatch;
+    distance += is_there ? unlikeness(scratch_of(there.kernels[pass], sizes), evidence.scratch) : kUnmeasured;
+  }
+  return distance;
 }
 
 const ConvTable& ConvTable::measured() {
@@ -139,46 +166,23 @@ const ConvTable& ConvTable::measured() {
   return table;
 }
 
-bool ConvTable::is_alike(const Row& row, const ConvQuestion& question) const {
-  const ConvGeometry& a = row.geometry;
-  const ConvGeometry& b = question.geometry;
-  const auto stride = [](const ConvGeometry& g) { return std::lround(static_cast<double>(g.width) / g.output_width); };
-  const auto grouping = [](const ConvGeometry& g) { return g.groups == 1 ? 1 : g.groups == g.inputs ? 0 : g.groups; };
-  return row.format == question.format && a.kernel_height == b.kernel_height && a.kernel_width == b.kernel_width &&
-         stride(a) == stride(b) && grouping(a) == grouping(b);
-}
-
 std::vector<ConvChoice> ConvTable::choices(const ConvQuestion& question) const {
-  const size_t pass = static_cast<size_t>(question.pass);
   const ConvGeometry& g = question.geometry;
-  const double work = log2_of(static_cast<double>(question.batch)) + 2 * side_of(g);
-  std::vector<int64_t> shown;
+  const auto alike = rows_.find(kind_of(question.format, g));
+  if (alike == rows_.end()) return {};
   std::vector<std::pair<double, ConvKernel>> near;  // the nearest first, one a row
-  for (const Row& row : rows_) {
-    if (!is_alike(row, question)) continue;
+  for (const Row& row : alike->second) {
     const ConvGeometry& other = row.geometry;
     const double channels = std::abs(log2_of(other.inputs) - log2_of(g.inputs)) +
                             std::abs(log2_of(other.outputs) - log2_of(g.outputs)) +
-                            kImageShare * std::abs(side_of(other) - side_of(g));
+                            kImageShare * std::abs(side_of(other) - side_of(g)) + (row.is_dilated ? kDilated : 0);
     if (near.size() == kVotes && channels > near.back().first) continue;
+    const double wanted = log2_of(static_cast<double>(question.batch)) + 2 * (side_of(g) - side_of(other));
     double best = INFINITY;
     ConvKernel kernel;
-    for (const auto& [batch, kernels] : row.batches) {
-      double distance = channels + std::abs(log2_of(static_cast<double>(batch)) + 2 * side_of(other) - work);
-      if (distance >= best) continue;
-      for (const ConvEvidence& evidence : question.evidence) {
-        // At the batch there that is to this one as the recording's is to the one asked for.
-        const double wanted = log2_of(static_cast<double>(batch)) + log2_of(evidence.batch) -
-                              log2_of(static_cast<double>(question.batch));
-        const auto there = std::min_element(row.batches.begin(), row.batches.end(), [&](const auto& a, const auto& b) {
-          return std::abs(log2_of(static_cast<double>(a.first)) - wanted) <
-                 std::abs(log2_of(static_cast<double>(b.first)) - wanted);
-        });
-        const bool is_there = std::abs(log2_of(static_cast<double>(there->first)) - wanted) < kNearBatch;
-        const ConvSizes sizes = conv_sizes(g, question.format, evidence.batch);
-        distance += is_there ? unlikeness(scratch_of(there->second[pass], sizes), evidence.scratch) : kUnmeasured;
-      }
-      if (distance < best) best = distance, kernel = kernels[pass];
+    for (const Run& run : row.runs) {
+      const double far = channels + distance(row, std::clamp(wanted, run.first, run.last), question);
+      if (far < best) best = far, kernel = run.kernels[static_cast<size_t>(question.pass)];
     }
     near.emplace_back(best, kernel);
     std::sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -187,7 +191,7 @@ std::vector<ConvChoice> ConvTable::choices(const ConvQuestion& question) const {
   std::vector<ConvChoice> choices;
   double total = 0;
   for (const auto& [distance, kernel] : near) {
-    if (!std::isfinite(distance) || (distance > kSame && near.front().first <= kSame)) continue;
+    if (distance > kSame && near.front().first <= kSame) continue;
     const double vote = 1 / ((kSharpness + distance) * (kSharpness + distance));
     total += vote;
     const auto known = std::find_if(choices.begin(), choices.end(), [&](const auto& c) { return c.kernel == kernel; });

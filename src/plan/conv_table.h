@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -81,17 +82,28 @@ class ConvTable {
 
   // Empty where no convolution with such a kernel was measured. Linear in those that were.
   [[nodiscard]] std::vector<ConvChoice> choices(const ConvQuestion& question) const;
-  [[nodiscard]] size_t size() const { return rows_.size(); }
 
  private:
-  struct Row {
-    ConvFormat format;
-    ConvGeometry geometry;
-    std::vector<std::pair<int64_t, std::array<ConvKernel, kConvPasses>>> batches;  // ascending
+  using Kernels = std::array<ConvKernel, kConvPasses>;
+  // Of batches from the first to the last, which all took the same kernels.
+  struct Run {
+    double first = 0;  // powers of two
+    double last = 0;
+    Kernels kernels;
   };
-  [[nodiscard]] bool is_alike(const Row& row, const ConvQuestion& question) const;
+  struct Row {
+    ConvGeometry geometry;
+    bool is_dilated = false;
+    std::vector<Run> runs;  // ascending
+  };
+  // Format, kernel, stride and groups: what is unlike in any of these is no neighbour.
+  using Kind = std::array<int64_t, 5>;
+  static Kind kind_of(ConvFormat format, const ConvGeometry& geometry);
+  // The run that batches of 2^n belong to, or the nearest.
+  static const Run& run_at(const Row& row, double batch);
+  static double distance(const Row& row, double batch, const ConvQuestion& question);
 
-  std::vector<Row> rows_;
+  std::map<Kind, std::vector<Row>> rows_;
 };
 
 }  // namespace oomscope

@@ -36,9 +36,9 @@ struct Kernel {
   int64_t stride;
   int64_t groups = 1;
 };
-constexpr std::array<Kernel, 22> kKernels = {
-    {{3, 1}, {1, 1},   {3, 2},   {1, 2}, {7, 2},   {7, 1},     {5, 1},     {5, 2},     {11, 4},    {2, 2}, {4, 2},
-     {4, 4}, {16, 16}, {14, 14}, {8, 8}, {32, 32}, {3, 1, 32}, {3, 2, 32}, {3, 1, 64}, {3, 2, 64}, {4, 1}, {7, 4}}};
+constexpr std::array<Kernel, 20> kKernels = {{{3, 1}, {1, 1},   {3, 2},     {1, 2},     {7, 2}, {7, 1},   {5, 1},
+                                              {5, 2}, {11, 4},  {2, 2},     {4, 2},     {4, 4}, {16, 16}, {14, 14},
+                                              {8, 8}, {32, 32}, {3, 1, 32}, {3, 2, 32}, {4, 1}, {7, 4}}};
 constexpr std::array<Kernel, 12> kSequenceKernels = {
     {{3, 1}, {1, 1}, {3, 2}, {5, 1}, {7, 1}, {2, 2}, {10, 5}, {4, 2}, {5, 2}, {7, 2}, {8, 4}, {9, 1}}};
 
@@ -63,7 +63,7 @@ std::optional<int64_t> root_of(int64_t x, int64_t y, int64_t factor, int64_t z) 
 bool may_make(int64_t from, int64_t to, int64_t kernel, int64_t stride) {
   const int64_t padding = (to - 1) * stride + kernel - from;  // at least, on both sides; up to stride - 1 more
   const int64_t even = std::max<int64_t>(padding + (padding & 1), 0);
-  return even < padding + stride && even <= 2 * (kernel - 1);
+  return even < padding + stride && even <= kernel;
 }
 
 // Over images (power 2) or sequences (power 1), of `product` = input side times output side.
@@ -330,7 +330,11 @@ std::optional<ConvGeometry> find_geometry(int64_t input, int64_t output, int64_t
                                           const std::set<int64_t>& channels) {
   if (input <= 0 || output <= 0 || weight <= 0) return std::nullopt;
   const auto is_likely = [&](const std::optional<ConvGeometry>& found) {
-    return found && channels.count(found->inputs) != 0 && channels.count(found->outputs) != 0;
+    if (!found || channels.count(found->outputs) == 0) return false;
+    // Or two joined.
+    return channels.count(found->inputs) != 0 || std::any_of(channels.begin(), channels.end(), [&](int64_t part) {
+             return channels.count(found->inputs - part) != 0;
+           });
   };
   for (const Kernel& kernel : kKernels) {
     const auto product = root_of(input, output, kernel.side * kernel.side, weight * kernel.groups);
