@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
 
 namespace oomscope {
 namespace {
@@ -70,8 +71,11 @@ class SumFinder {
     for (size_t i = 0; i < requests.kind.size(); ++i) {
       if (requests.kind[i] == RequestKind::malloc) order_.push_back(requests.id[i]);
     }
-    for (size_t i = 1; i < order_.size(); ++i) {
-      if (size(i) == size(i - 1) && phase(i) == Phase::forward) ++twins_[size(i)];
+    bool has_begun = false;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      has_begun = has_begun || phase(i) == Phase::forward;
+      if (!has_begun) before_.insert(size(i));
+      if (i > 0 && size(i) == size(i - 1) && phase(i) == Phase::forward) ++twins_[size(i)];
     }
   }
 
@@ -96,6 +100,11 @@ class SumFinder {
     return event < structure_.span_of.size() ? structure_.span_at(event).phase : Phase::unknown;
   }
 
+  // As large as what was there before the first forward, or that in 16 bits; where nothing was, anything may be.
+  [[nodiscard]] bool may_be_parameter(int64_t bytes) const {
+    return before_.empty() || before_.count(bytes) != 0 || before_.count(2 * bytes) != 0;
+  }
+
   // Is request i the gradient of a bias, with the scratch of its sum behind it?
   bool with_scratch(size_t i, size_t weight, size_t input, BiasSum& sum) const {
     return (read_sum(i, weight, input, 4, sum) && has_scratch(i, sum)) ||
@@ -114,6 +123,7 @@ class SumFinder {
     const int64_t weight = size(weight_at);
     const int64_t input = size(input_at);
     if (bias <= 0 || bias % element_bytes != 0 || weight % bias != 0) return false;
+    if (!may_be_parameter(bias) || !may_be_parameter(weight)) return false;
     const int64_t inputs = weight / bias;
     if (inputs < 2 || input % (inputs * element_bytes) != 0) return false;
     sum.gradient = order_[i];
@@ -151,6 +161,7 @@ class SumFinder {
   const RequestStream& requests_;
   const Structure& structure_;
   std::vector<uint32_t> order_;
+  std::set<int64_t> before_;          // sizes of what was there before the first forward
   std::map<int64_t, int64_t> twins_;  // by size: requests of forward that follow one of the same size
 };
 

@@ -17,12 +17,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace oomscope {
 namespace {
 
 constexpr int64_t kLeastBytes = 64 * 1024;  // of scratch, and of an image's operands: less cannot move a peak
+constexpr int64_t kMostExtra = 1500;        // bytes beside copies: semaphores and alignment
 constexpr size_t kNear = 60;                // tensors back to an operand of forward
 constexpr size_t kNearBackward = 16;        // of backward
 constexpr size_t kAhead = 40;               // convolutions, in which the order of backward may differ
@@ -66,10 +68,12 @@ bool may_make(int64_t from, int64_t to, int64_t kernel, int64_t stride) {
   return even < padding + stride && even <= kernel;
 }
 
-// Over images (power 2) or sequences (power 1), of `product` = input side times output side.
-std::optional<ConvGeometry> geometry_of(int64_t x, int64_t y, int64_t w, int64_t product, const Kernel& kernel,
-                                        int power) {
-  const auto size_of = [&](int64_t side) { return power == 2 ? side * side : side; };
+// `product`: of the input's side and the output's.
+std::optional<ConvGeometry> geometry_of(const ConvElements& elements, int64_t product, const Kernel& kernel,
+                                        ConvOver over) {
+  const auto [x, y, w] = elements;
+  const bool are_images = over != ConvOver::sequences;
+  const auto size_of = [&](int64_t side) { return are_images ? side * side : side; };
   const int64_t about = std::llround(std::sqrt(static_cast<double>(product * kernel.stride)));
   for (int64_t from = std::max<int64_t>(about - 8, 1); from <= about + 8; ++from) {
     const int64_t to = product / from;
@@ -83,21 +87,45 @@ std::optional<ConvGeometry> geometry_of(int64_t x, int64_t y, int64_t w, int64_t
     const auto narrow = [](int64_t number) { return static_cast<int32_t>(number); };
     return ConvGeometry{.inputs = narrow(inputs),
                         .outputs = narrow(outputs),
-                        .height = power == 2 ? narrow(from) : 1,
+                        .height = are_images ? narrow(from) : 1,
                         .width = narrow(from),
-                        .output_height = power == 2 ? narrow(to) : 1,
+                        .output_height = are_images ? narrow(to) : 1,
                         .output_width = narrow(to),
-                        .kernel_height = power == 2 ? narrow(kernel.side) : 1,
+                        .kernel_height = are_images ? narrow(kernel.side) : 1,
                         .kernel_width = narrow(kernel.side),
                         .groups = narrow(kernel.groups)};
   }
   return std::nullopt;
 }
 
+// One kernel a channel.
+std::optional<ConvGeometry> depthwise(const ConvElements& elements) {
+  const auto [x, y, w] = elements;
+  for (int64_t side : {3, 5, 7}) {
+    const int64_t channels = w / (side * side);
+    if (channels < 8 || w != channels * side * side || x % channels != 0 || y % channels != 0) continue;
+    const int64_t from = std::llround(std::sqrt(static_cast<double>(x / channels)));
+    const int64_t to = std::llround(std::sqrt(static_cast<double>(y / channels)));
+    if (channels * from * from != x || channels * to * to != y) continue;
+    if (!may_make(from, to, side, 1) && !may_make(from, to, side, 2)) continue;
+    const auto narrow = [](int64_t number) { return static_cast<int32_t>(number); };
+    return ConvGeometry{.inputs = narrow(channels),
+                        .outputs = narrow(channels),
+                        .height = narrow(from),
+                        .width = narrow(from),
+                        .output_height = narrow(to),
+                        .output_width = narrow(to),
+                        .kernel_height = narrow(side),
+                        .kernel_width = narrow(side),
+                        .groups = narrow(channels)};
+  }
+  return std::nullopt;
+}
+
 class ConvFinder {
  public:
-  ConvFinder(const RequestLog& log, const Structure& structure, const Precision& precision)
-      : log_(log), structure_(structure), precision_(precision), element_(precision.element) {
+  ConvFinder(const RequestLog& log, const Structure& structure, const Precision& precision, ConvOver over)
+      : log_(log), structure_(structure), precision_(precision), element_(precision.element), over_(over) {
     for (uint32_t id = 0; id < log.verification->timeline.allocations.size(); ++id) {
       const Allocation& allocation = log.verification->timeline.allocations[id];
       if (structure.traits(allocation.stack).role == StackRole::model) weights_.insert(log.requests.size[id]);
@@ -105,7 +133,12 @@ class ConvFinder {
     for (size_t i = 0; i < log.order.size(); ++i) {
       if (log.workspace[i]) continue;
       tensors_.push_back(i);
-      if (is_forward(tensors_.size() - 1)) (is_transposed(i) ? transposed_ : outputs_).insert(size(i));
+      if (!is_forward(tensors_.size() - 1)) continue;
+      if (is_transposed(i)) {
+        transposed_.insert(size(i));
+      } else {
+        outputs_.emplace(size(i), log.order[i]);
+      }
     }
     for (int64_t bytes : weights_) {
       const bool is_vector = bytes > kCounterBytes && bytes / precision.weight <= kMostChannels;
@@ -183,18 +216,17 @@ class ConvFinder {
     return std::nullopt;
   }
 
-  [[nodiscard]] std::optional<ConvGeometry> geometry(int64_t input, int64_t output, int64_t weight) const {
+  [[nodiscard]] std::optional<ConvGeometry> geometry(int64_t input, int64_t output, int64_t weight, ConvOver over,
+                                                     const std::set<int64_t>& channels) const {
     const int64_t image = element_ * batch_;
     if (input % image != 0 || output % image != 0) return std::nullopt;
-    return find_geometry(input / image, output / image, weight / element_, channels_);
+    return find_geometry({input / image, output / image, weight / element_}, over, channels);
   }
 
   [[nodiscard]] std::optional<ConvGeometry> first_geometry(int64_t input, int64_t output, int64_t weight) const {
-    const int64_t image = element_ * batch_;
-    if (input % image != 0 || output % image != 0) return std::nullopt;
     std::set<int64_t> channels(kImageChannels.begin(), kImageChannels.end());
     channels.insert(channels_.begin(), channels_.end());
-    const std::optional<ConvGeometry> found = find_geometry(input / image, output / image, weight / element_, channels);
+    const std::optional<ConvGeometry> found = geometry(input, output, weight, over_, channels);
     const bool are_images =
         found && std::find(kImageChannels.begin(), kImageChannels.end(), found->inputs) != kImageChannels.end();
     return are_images && channels_.count(found->outputs) != 0 ? found : std::nullopt;
@@ -206,36 +238,65 @@ class ConvFinder {
     return has_scratch ? log_.order[next] : kNoAllocation;
   }
 
-  void add(ConvPass pass, const ConvGeometry& geometry, size_t result, size_t input, size_t output) {
+  [[nodiscard]] std::optional<ConvGeometry> depthwise_geometry(int64_t input, int64_t output, int64_t weight) const {
+    const int64_t image = element_ * batch_;
+    if (input % image != 0 || output % image != 0) return std::nullopt;
+    const auto found = depthwise({input / image, output / image, weight / element_});
+    return found && channels_.count(found->inputs) != 0 ? found : std::nullopt;
+  }
+
+  void add(ConvPass pass, const ConvGeometry& geometry, size_t result, uint32_t input, uint32_t output) {
     uses_.push_back({.pass = pass,
                      .geometry = geometry,
                      .result = tensor(result),
                      .scratch = scratch_behind(result),
-                     .input = tensor(input),
-                     .output = tensor(output)});
+                     .input = input,
+                     .output = output});
   }
 
   // Are tensors k and k + 1 the gradients of a convolution's input and weight?
   void read_backward(size_t k) {
-    const int64_t weight = tensor_size(k + 1);
-    if (!is_weight(weight) || tensor_size(k) < kLeastBytes) return;
+    if (!is_weight(tensor_size(k + 1)) || tensor_size(k) < kLeastBytes) return;
     for (size_t output = k; output-- > 0 && k - output < kNearBackward;) {
-      Backward found{.geometry = {}, .gradient = k, .input = tensor_size(k), .output = tensor_size(output)};
-      std::optional<ConvGeometry> shape;
-      if (outputs_.count(found.output) != 0) shape = geometry(found.input, found.output, weight);
-      if (!shape && transposed_.count(found.output) != 0) {
-        shape = geometry(found.output, found.input, weight);
-        found.is_transposed = true;
-      }
-      if (!shape) continue;
-      found.geometry = *shape;
-      const size_t from = found.is_transposed ? output : k;
-      const size_t to = found.is_transposed ? k : output;
-      add(found.is_transposed ? ConvPass::forward : ConvPass::input_gradient, *shape, k, from, to);
-      add(ConvPass::weight_gradient, *shape, k + 1, from, to);
-      backward_.push_back(found);
-      return;
+      if (const auto found = backward_of(k, tensor_size(output))) return add_backward(*found, tensor(output));
     }
+    // The output's gradient may be a part of that of what it was joined to.
+    std::optional<Backward> only;
+    for (const auto& [bytes, id] : outputs_) {
+      const auto found = backward_of(k, bytes);
+      if (!found || found->geometry.kernel_width != 3 || channels_.count(found->geometry.outputs) != 0) continue;
+      if (only) return;
+      only = found;
+    }
+    if (only) add_backward(*only, outputs_.at(only->output));
+  }
+
+  [[nodiscard]] std::optional<Backward> backward_of(size_t k, int64_t output) const {
+    Backward found{.geometry = {}, .gradient = k, .input = tensor_size(k), .output = output};
+    const int64_t weight = tensor_size(k + 1);
+    std::optional<ConvGeometry> shape;
+    if (outputs_.count(output) != 0) {
+      // PyTorch's own kernels for these need no scratch.
+      const bool may_be_depthwise = scratch_behind(k) == kNoAllocation && scratch_behind(k + 1) == kNoAllocation;
+      if (may_be_depthwise) shape = depthwise_geometry(found.input, output, weight);
+      if (!shape) shape = geometry(found.input, output, weight, over_, channels_);
+    }
+    if (!shape && over_ == ConvOver::images && transposed_.count(output) != 0) {
+      shape = geometry(output, found.input, weight, ConvOver::transposed_images, channels_);
+      found.is_transposed = true;
+    }
+    if (!shape) return std::nullopt;
+    found.geometry = *shape;
+    return found;
+  }
+
+  void add_backward(const Backward& found, uint32_t output) {
+    const size_t k = found.gradient;
+    const uint32_t from = found.is_transposed ? output : tensor(k);
+    const uint32_t to = found.is_transposed ? tensor(k) : output;
+    add(found.is_transposed ? ConvPass::forward : ConvPass::input_gradient, found.geometry, k, from, to);
+    add(ConvPass::weight_gradient, found.geometry, k + 1, from, to);
+    backward_.push_back(found);
   }
 
   // Convolutions of forward, each with the last one of its sizes in the backward behind it.
@@ -245,13 +306,15 @@ class ConvFinder {
           std::find_if(backward_.begin(), backward_.end(), [&](const Backward& b) { return b.gradient > k; });
       auto end = behind;
       while (end != backward_.end() && !is_forward_between(behind->gradient, end->gradient)) ++end;
-      size_t looked_at = 0;
       bool is_found = false;
-      for (auto last = end; last != behind && looked_at < kAhead && !is_found;) {
-        --last;
-        if (last->is_paired) continue;
-        ++looked_at;
-        is_found = pair(k, *last);
+      for (bool must_explain : {true, false}) {
+        size_t looked_at = 0;
+        for (auto last = end; last != behind && looked_at < kAhead && !is_found;) {
+          --last;
+          if (last->is_paired) continue;
+          ++looked_at;
+          is_found = pair(k, *last, must_explain);
+        }
       }
       const bool is_first = k == forward_.front() || phase_between(k, Phase::backward);
       if (!is_found && is_first && behind != end) read_first_layer(k, std::prev(end)->gradient);
@@ -272,14 +335,27 @@ class ConvFinder {
     return phase(k) == Phase::backward || phase(k) == Phase::optimizer_step;
   }
 
-  bool pair(size_t k, Backward& backward) {
-    if (backward.output != tensor_size(k)) return false;
+  // Is the scratch behind a result copies of these operands and a number of weights?
+  [[nodiscard]] bool explains(const ConvGeometry& geometry, size_t k) const {
+    const uint32_t id = scratch_behind(k);
+    if (id == kNoAllocation) return true;
+    const int64_t scratch = log_.requests.size[id];
+    const ConvSizes sizes =
+        conv_sizes(geometry, element_ == 2 ? ConvFormat::half : ConvFormat::full, static_cast<double>(batch_));
+    const std::array<int64_t, 4> copies = {sizes.input + sizes.output, sizes.input, sizes.output, 0};
+    return std::any_of(copies.begin(), copies.end(), [&](int64_t copied) {
+      return scratch >= copied && (scratch - copied) % sizes.weight < kMostExtra;
+    });
+  }
+
+  bool pair(size_t k, Backward& backward, bool must_explain) {
+    if (backward.output != tensor_size(k) || (must_explain && !explains(backward.geometry, k))) return false;
     for (size_t input = k; input-- > 0 && k - input < kNear && !is_of_step_before(input);) {
       if (tensor_size(input) != backward.input) continue;
       if (backward.is_transposed) {
-        add(ConvPass::input_gradient, backward.geometry, k, k, input);
+        add(ConvPass::input_gradient, backward.geometry, k, tensor(k), tensor(input));
       } else {
-        add(ConvPass::forward, backward.geometry, k, input, k);
+        add(ConvPass::forward, backward.geometry, k, tensor(input), tensor(k));
       }
       backward.is_paired = true;
       return true;
@@ -302,8 +378,8 @@ class ConvFinder {
         if (is_weight(tensor_size(input))) continue;
         const auto shape = first_geometry(tensor_size(input), tensor_size(k), tensor_size(weight));
         if (!shape) continue;
-        add(ConvPass::forward, *shape, k, input, k);
-        add(ConvPass::weight_gradient, *shape, weight, input, k);
+        add(ConvPass::forward, *shape, k, tensor(input), tensor(k));
+        add(ConvPass::weight_gradient, *shape, weight, tensor(input), tensor(k));
         return;
       }
     }
@@ -311,53 +387,70 @@ class ConvFinder {
 
   const RequestLog& log_;
   const Structure& structure_;
-  std::set<int64_t> weights_;     // sizes of parameters
-  std::set<int64_t> outputs_;     // sizes of what convolutions return
-  std::set<int64_t> transposed_;  // of what transposed ones do
-  std::set<int64_t> channels_;    // numbers of them that are likely
-  std::vector<size_t> tensors_;   // positions that are no workspace
-  std::vector<size_t> forward_;   // tensors that convolutions return
+  std::set<int64_t> weights_;            // sizes of parameters
+  std::map<int64_t, uint32_t> outputs_;  // by size of what convolutions return: one of them, an allocation
+  std::set<int64_t> transposed_;         // of what transposed ones do
+  std::set<int64_t> channels_;           // numbers of them that are likely
+  std::vector<size_t> tensors_;          // positions that are no workspace
+  std::vector<size_t> forward_;          // tensors that convolutions return
   std::vector<Backward> backward_;
   std::vector<ConvUse> uses_;
   Precision precision_;
   int64_t element_;
+  ConvOver over_;
   int64_t batch_ = 1;
 };
 
 }  // namespace
 
-std::optional<ConvGeometry> find_geometry(int64_t input, int64_t output, int64_t weight,
+std::optional<ConvGeometry> find_geometry(const ConvElements& elements, ConvOver over,
                                           const std::set<int64_t>& channels) {
+  const auto [input, output, weight] = elements;
   if (input <= 0 || output <= 0 || weight <= 0) return std::nullopt;
-  const auto is_likely = [&](const std::optional<ConvGeometry>& found) {
-    if (!found || channels.count(found->outputs) == 0) return false;
-    // Or two joined.
-    return channels.count(found->inputs) != 0 || std::any_of(channels.begin(), channels.end(), [&](int64_t part) {
-             return channels.count(found->inputs - part) != 0;
-           });
+  const auto is_difference = [&](int64_t number) {
+    return std::any_of(channels.begin(), channels.end(),
+                       [&](int64_t part) { return channels.count(number + part) != 0; });
   };
+  const auto is_sum = [&](int64_t number) {
+    return std::any_of(channels.begin(), channels.end(),
+                       [&](int64_t part) { return channels.count(number - part) != 0; });
+  };
+  // Joined ones are known by their sum alone, or what is joined to others by what that adds.
+  const auto is_likely = [&](const std::optional<ConvGeometry>& found) {
+    if (!found) return false;
+    const bool is_input = channels.count(found->inputs) != 0;
+    const bool is_output = channels.count(found->outputs) != 0;
+    return (is_input && (is_output || is_difference(found->outputs))) || (is_output && is_sum(found->inputs));
+  };
+  if (over == ConvOver::sequences) {
+    for (const Kernel& kernel : kSequenceKernels) {
+      const long double product = static_cast<long double>(input) * static_cast<long double>(output) *
+                                  static_cast<long double>(kernel.side) / static_cast<long double>(weight);
+      if (product > 1e15L || product != std::floor(product)) continue;
+      const auto found = geometry_of(elements, static_cast<int64_t>(product), kernel, over);
+      if (is_likely(found)) return found;
+    }
+    return std::nullopt;
+  }
   for (const Kernel& kernel : kKernels) {
+    if (over == ConvOver::transposed_images && kernel.side == 1) continue;
     const auto product = root_of(input, output, kernel.side * kernel.side, weight * kernel.groups);
     if (!product) continue;
-    const auto found = geometry_of(input, output, weight, *product, kernel, 2);
-    if (is_likely(found)) return found;
-  }
-  for (const Kernel& kernel : kSequenceKernels) {
-    const long double product = static_cast<long double>(input) * static_cast<long double>(output) *
-                                static_cast<long double>(kernel.side) / static_cast<long double>(weight);
-    if (product > 1e15L || product != std::floor(product)) continue;
-    const auto found = geometry_of(input, output, weight, static_cast<int64_t>(product), kernel, 1);
+    const auto found = geometry_of(elements, *product, kernel, over);
     if (is_likely(found)) return found;
   }
   return std::nullopt;
 }
 
 Convolutions find_convolutions(const RequestLog& log, const Structure& structure, const BatchHint& hint) {
-  // With the wrong precision hardly anything comes out whole.
+  // With the wrong precision, or over sequences what is over images, hardly anything comes out whole.
   Convolutions most;
-  for (const Precision& precision : kPrecisions) {
-    Convolutions found = ConvFinder(log, structure, precision).run(hint);
-    if (found.uses.size() > most.uses.size()) most = std::move(found);
+  for (ConvOver over : {ConvOver::images, ConvOver::sequences}) {
+    for (const Precision& precision : kPrecisions) {
+      Convolutions found = ConvFinder(log, structure, precision, over).run(hint);
+      if (found.uses.size() > most.uses.size()) most = std::move(found);
+    }
+    if (!most.uses.empty()) break;
   }
   return most;
 }

@@ -36,9 +36,18 @@ struct BatchHint {
 // Those whose geometry follows from the bytes of their operands, in training passes. See Note [Shapes from bytes].
 [[nodiscard]] Convolutions find_convolutions(const RequestLog& log, const Structure& structure, const BatchHint& hint);
 
-// The geometry of a square convolution over images, or of one over sequences, from elements an image.
-// `channels`: the numbers that there may be, against chance and where several geometries have these sizes.
-[[nodiscard]] std::optional<ConvGeometry> find_geometry(int64_t input, int64_t output, int64_t weight,
+enum class ConvOver : uint8_t { images, transposed_images, sequences };
+
+// How many an image has, or the weight.
+struct ConvElements {
+  int64_t input = 0;
+  int64_t output = 0;
+  int64_t weight = 0;
+};
+
+// The geometry of a square convolution over square images, or of one over sequences.
+// `channels`: numbers of them that there are, against chance and where several geometries have these sizes.
+[[nodiscard]] std::optional<ConvGeometry> find_geometry(const ConvElements& elements, ConvOver over,
                                                         const std::set<int64_t>& channels);
 
 }  // namespace oomscope

@@ -319,7 +319,8 @@ class Modeller {
         explained_.insert(found.scratch);
         model_.explained.push_back(found.scratch);
       }
-      if (!found.may_change) continue;
+      // Beside a table nothing is guessed where the recording shows none.
+      if (!found.may_change || (model_.forecast && found.scratch == kNoAllocation)) continue;
       KernelChange change{.id = found.scratch, .result = found.result, .large = model_of(found.large), .operand = {}};
       if (found.operand != kNoAllocation) change.operand = model_.sizes[found.operand];
       change.usual_from = found.usual_from;
