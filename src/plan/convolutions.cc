@@ -301,24 +301,34 @@ class ConvFinder {
 
   // Convolutions of forward, each with the last one of its sizes in the backward behind it.
   void pair_forward() {
+    bool is_first = true;  // of its step: what a cast of the input made may come before it
     for (size_t k : forward_) {
       const auto behind =
           std::find_if(backward_.begin(), backward_.end(), [&](const Backward& b) { return b.gradient > k; });
       auto end = behind;
       while (end != backward_.end() && !is_forward_between(behind->gradient, end->gradient)) ++end;
-      bool is_found = false;
-      for (bool must_explain : {true, false}) {
-        size_t looked_at = 0;
-        for (auto last = end; last != behind && looked_at < kAhead && !is_found;) {
-          --last;
-          if (last->is_paired) continue;
-          ++looked_at;
-          is_found = pair(k, *last, must_explain);
-        }
+      if (behind == end) continue;
+      is_first = is_first || phase_between(k, Phase::backward);
+      if (is_first && read_first_layer(k, std::prev(end)->gradient)) {
+        is_first = false;
+        continue;
       }
-      const bool is_first = k == forward_.front() || phase_between(k, Phase::backward);
-      if (!is_found && is_first && behind != end) read_first_layer(k, std::prev(end)->gradient);
+      for (bool must_explain : {true, false}) {
+        const bool is_found = pair_with_last(k, behind - backward_.begin(), end - backward_.begin(), must_explain);
+        if (is_found) break;
+      }
     }
+  }
+
+  bool pair_with_last(size_t k, int64_t begin, int64_t end, bool must_explain) {
+    size_t looked_at = 0;
+    for (int64_t i = end; i-- > begin && looked_at < kAhead;) {
+      Backward& backward = backward_[static_cast<size_t>(i)];
+      if (backward.is_paired) continue;
+      ++looked_at;
+      if (pair(k, backward, must_explain)) return true;
+    }
+    return false;
   }
 
   // Is any tensor between a convolution's result and the one before it of that phase?
@@ -370,9 +380,9 @@ class ConvFinder {
   }
 
   // A convolution of forward without a gradient of its input, whose weight's comes at the end of backward.
-  void read_first_layer(size_t k, size_t last) {
+  bool read_first_layer(size_t k, size_t last) {
     for (size_t weight = last + 2; weight < tensors_.size() && weight < last + kNear; ++weight) {
-      if (phase(weight) != Phase::backward) return;
+      if (phase(weight) != Phase::backward) return false;
       if (!is_weight(tensor_size(weight))) continue;
       for (size_t input = k; input-- > 0 && k - input < kNear && !is_of_step_before(input);) {
         if (is_weight(tensor_size(input))) continue;
@@ -380,9 +390,10 @@ class ConvFinder {
         if (!shape) continue;
         add(ConvPass::forward, *shape, k, tensor(input), tensor(k));
         add(ConvPass::weight_gradient, *shape, weight, tensor(input), tensor(k));
-        return;
+        return true;
       }
     }
+    return false;
   }
 
   const RequestLog& log_;
