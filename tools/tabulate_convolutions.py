@@ -19,25 +19,30 @@ MOST_PARTS = 300
 BYTES = {"f": 4, "C": 4, "b": 2, "c": 2}
 
 
+def with_extra(kernel, extra):
+    return f"{kernel}+{extra}" if extra else kernel
+
+
 def candidates(scratch, x, y, w, batch):
-    """Every way to read so many bytes, the likelier first: a letter with a number."""
+    """Every way to read so many bytes, the likelier first: a letter with a number, and bytes besides."""
     if scratch < LEAST:
         return ["0"]
     found = []
     for letter, copies in (("a", x + y), ("x", x), ("y", y)):
         rest = scratch - copies
         if rest >= 0 and rest % w < EXTRA and rest // w <= MOST_PARTS:
-            found.append(f"{letter}{rest // w}")
-    if abs(scratch - 2.25 * (x + y) - 4 * w) < LEAST:
-        found.append("i")
+            found.append(with_extra(f"{letter}{rest // w}", rest % w))
+    extra = scratch - round(2.25 * (x + y)) - 4 * w
+    if 0 <= extra < LEAST:
+        found.append(with_extra("i", extra))
     if scratch % w < EXTRA:
         parts = scratch // w
         if parts % batch == 0:
-            found.append(f"n{parts // batch}")
+            found.append(with_extra(f"n{parts // batch}", scratch % w))
         if parts <= MOST_PARTS:
-            found.append(f"w{parts}")
+            found.append(with_extra(f"w{parts}", scratch % w))
     share = scratch / (x + y)
-    return found + [f"q{share:.8g}"]
+    return found + [f"q{share:.11g}"]
 
 
 def read(paths):

@@ -107,12 +107,7 @@ int64_t ConvForecast::bytes(size_t index, const ConvKernel& kernel, int64_t valu
   sizes.input = operands.input;
   sizes.output = operands.output;
   const int64_t told = scratch_of(kernel, sizes);
-  if (told < kLeastBytes || convolutions_[index].evidence.empty()) return told < kLeastBytes ? 0 : told;
-  // Semaphores and alignment stay as recorded.
-  const ConvQuestion recorded = question(index, base_value_);
-  const int64_t extra = convolutions_[index].evidence[0].scratch -
-                        scratch_of(kernel, conv_sizes(recorded.geometry, format_, static_cast<double>(recorded.batch)));
-  return std::abs(extra) <= kExtra ? told + extra : told;
+  return told < kLeastBytes ? 0 : told;
 }
 
 bool ConvForecast::is_sure(size_t index, int64_t value) const {

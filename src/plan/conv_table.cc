@@ -54,10 +54,12 @@ bool read(std::string_view text, Number& number) {
 bool read_kernel(std::string_view text, ConvKernel& kernel) {
   if (text.empty()) return false;
   kernel.kind = text[0];
-  return text.size() == 1 || read(text.substr(1), kernel.number);
+  text.remove_prefix(1);
+  const std::string_view number = word(text, '+');
+  return (number.empty() || read(number, kernel.number)) && (text.empty() || read(text, kernel.extra));
 }
 
-// "1-4:x1,a1,i"
+// "1-4:x1+16,a1,i"
 template <typename Run>
 bool read_run(std::string_view text, Run& run) {
   std::string_view batches = word(text, ':');
@@ -111,7 +113,7 @@ int64_t scratch_of(const ConvKernel& kernel, const ConvSizes& sizes) {
     case 'q': bytes = kernel.number * both; break;
     default: break;
   }
-  return std::llround(bytes);
+  return std::llround(bytes) + kernel.extra;
 }
 
 ConvTable::ConvTable(std::string_view text) {

@@ -44,9 +44,11 @@ struct ConvSizes {
 // Scratch as a formula of the operands' bytes, x and y and w:
 //   0  none    a  x + y + n w    x  x + n w    y  y + n w    w  n w    n  n w an image    i  2.25 (x + y) + 4 w
 //   q  n (x + y)
+// and a few bytes besides, for semaphores and alignment.
 struct ConvKernel {
   char kind = '0';
   double number = 0;
+  int32_t extra = 0;
 
   friend bool operator==(const ConvKernel&, const ConvKernel&) = default;
 };
