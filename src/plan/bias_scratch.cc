@@ -74,7 +74,7 @@ class SumFinder {
     bool has_begun = false;
     for (size_t i = 0; i < order_.size(); ++i) {
       has_begun = has_begun || phase(i) == Phase::forward;
-      if (!has_begun) before_.insert(size(i));
+      if (!has_begun && phase(i) != Phase::data_loading) before_.insert(size(i));
       if (i > 0 && size(i) == size(i - 1) && phase(i) == Phase::forward) ++twins_[size(i)];
     }
   }
@@ -161,7 +161,7 @@ class SumFinder {
   const RequestStream& requests_;
   const Structure& structure_;
   std::vector<uint32_t> order_;
-  std::set<int64_t> before_;          // sizes of what was there before the first forward
+  std::set<int64_t> before_;          // sizes of what was there before the first forward, batches aside
   std::map<int64_t, int64_t> twins_;  // by size: requests of forward that follow one of the same size
 };
 
