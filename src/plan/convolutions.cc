@@ -27,6 +27,8 @@ constexpr int64_t kLeastBytes = 64 * 1024;  // of scratch, and of an image's ope
 constexpr int64_t kMostExtra = 1500;        // bytes beside copies: semaphores and alignment
 constexpr size_t kNear = 60;                // tensors back to an operand of forward
 constexpr size_t kNearBackward = 16;        // of backward
+constexpr double kExplainedPower = 4;       // a tenth unexplained outweighs half as many more
+constexpr double kClearly = 1.15;           // better than what is tried before
 constexpr size_t kAhead = 40;               // convolutions, in which the order of backward may differ
 constexpr int64_t kMostChannels = 8192;
 constexpr int64_t kCounterBytes = 8;  // of a normalisation: how often it was updated
@@ -160,6 +162,15 @@ class ConvFinder {
     return found;
   }
 
+  // How well what was found fits the recording: much of it, and nearly all of that with its scratch.
+  [[nodiscard]] double score(const Convolutions& found) const {
+    if (found.uses.empty()) return 0;
+    const auto explained = std::count_if(found.uses.begin(), found.uses.end(),
+                                         [&](const ConvUse& use) { return explains(use.geometry, use.scratch); });
+    const double uses = static_cast<double>(found.uses.size());
+    return uses * std::pow(static_cast<double>(explained) / uses, kExplainedPower);
+  }
+
  private:
   // Of one convolution's backward; tensors.
   struct Backward {
@@ -197,7 +208,8 @@ class ConvFinder {
     return false;
   }
   [[nodiscard]] bool is_forward(size_t k) const {
-    return traits(tensors_[k]).has(Trait::convolution) && tensor_size(k) >= kLeastBytes && !is_weight(tensor_size(k));
+    const bool is_cast = precision_.element < precision_.weight && is_weight(tensor_size(k));  // of a weight
+    return traits(tensors_[k]).has(Trait::convolution) && tensor_size(k) >= kLeastBytes && !is_cast;
   }
 
   // Images of a known side, of a few channels, as the first convolution reads them.
@@ -345,21 +357,20 @@ class ConvFinder {
     return phase(k) == Phase::backward || phase(k) == Phase::optimizer_step;
   }
 
-  // Is the scratch behind a result copies of these operands and a number of weights?
-  [[nodiscard]] bool explains(const ConvGeometry& geometry, size_t k) const {
-    const uint32_t id = scratch_behind(k);
-    if (id == kNoAllocation) return true;
-    const int64_t scratch = log_.requests.size[id];
-    const ConvSizes sizes =
-        conv_sizes(geometry, element_ == 2 ? ConvFormat::half : ConvFormat::full, static_cast<double>(batch_));
+  // Is that scratch copies of these operands and a number of weights?
+  [[nodiscard]] bool explains(const ConvGeometry& geometry, uint32_t scratch) const {
+    if (scratch == kNoAllocation) return true;
+    const int64_t bytes = log_.requests.size[scratch];
+    const ConvFormat format = element_ == 2 ? ConvFormat::half : ConvFormat::full;
+    const ConvSizes sizes = conv_sizes(geometry, format, static_cast<double>(batch_));
     const std::array<int64_t, 4> copies = {sizes.input + sizes.output, sizes.input, sizes.output, 0};
-    return std::any_of(copies.begin(), copies.end(), [&](int64_t copied) {
-      return scratch >= copied && (scratch - copied) % sizes.weight < kMostExtra;
-    });
+    return std::any_of(copies.begin(), copies.end(),
+                       [&](int64_t copied) { return bytes >= copied && (bytes - copied) % sizes.weight < kMostExtra; });
   }
 
   bool pair(size_t k, Backward& backward, bool must_explain) {
-    if (backward.output != tensor_size(k) || (must_explain && !explains(backward.geometry, k))) return false;
+    if (backward.output != tensor_size(k) || (must_explain && !explains(backward.geometry, scratch_behind(k))))
+      return false;
     for (size_t input = k; input-- > 0 && k - input < kNear && !is_of_step_before(input);) {
       if (tensor_size(input) != backward.input) continue;
       if (backward.is_transposed) {
@@ -456,10 +467,13 @@ std::optional<ConvGeometry> find_geometry(const ConvElements& elements, ConvOver
 Convolutions find_convolutions(const RequestLog& log, const Structure& structure, const BatchHint& hint) {
   // With the wrong precision, or over sequences what is over images, hardly anything comes out whole.
   Convolutions most;
+  double best = 0;
   for (ConvOver over : {ConvOver::images, ConvOver::sequences}) {
     for (const Precision& precision : kPrecisions) {
-      Convolutions found = ConvFinder(log, structure, precision, over).run(hint);
-      if (found.uses.size() > most.uses.size()) most = std::move(found);
+      ConvFinder finder(log, structure, precision, over);
+      Convolutions found = finder.run(hint);
+      const double score = finder.score(found);
+      if (score > kClearly * best) best = score, most = std::move(found);
     }
     if (!most.uses.empty()) break;
   }
