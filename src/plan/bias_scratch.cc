@@ -10,16 +10,21 @@
 //   parts  = max(min(threads that the card holds / blocks, values / 16), values / 256)
 //   scratch = columns * parts * block columns * vector * 4 bytes; semaphores = 4 bytes a block
 //
-// In a recording it stands behind three requests of one linear layer's backward: the input's gradient, the weight's and
-// the bias's, whose ratios tell rows and columns: weight / bias = inputs, input's gradient / inputs = rows times bytes
-// an element. Whether an element has 2 bytes or 4 is told by what normalisation layers keep, 4 bytes a row twice over,
-// or by scratch that is there. Layers whose input needs no gradient are not found. The card is taken to have as many
+// In a recording it stands with three requests of one linear layer's backward, whose ratios tell rows and columns:
+// weight / bias = inputs, input's gradient / inputs = rows times bytes an element. Their order is the input's gradient,
+// the weight's, the bias's; or, of a layer that makes queries, keys and values at once, the bias's first:
+//
+//   [input's gradient][weight's][bias's][scratch, semaphores]      [bias's][scratch, semaphores][weight's][input's]
+//
+// Whether an element has 2 bytes or 4 is told by what normalisation layers keep, 4 bytes a row twice over, or by
+// scratch that is there. Layers whose input needs no gradient are not found. The card is taken to have as many
 // multiprocessors as H100 and H200; on others the scratch of very many rows differs.
 #include "plan/bias_scratch.h"
 
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
 
 namespace oomscope {
 namespace {
@@ -66,19 +71,23 @@ class SumFinder {
     for (size_t i = 0; i < requests.kind.size(); ++i) {
       if (requests.kind[i] == RequestKind::malloc) order_.push_back(requests.id[i]);
     }
-    for (size_t i = 1; i < order_.size(); ++i) {
-      if (size(i) == size(i - 1) && phase(i) == Phase::forward) ++twins_[size(i)];
+    bool has_begun = false;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      has_begun = has_begun || phase(i) == Phase::forward;
+      if (!has_begun && phase(i) != Phase::data_loading) before_.insert(size(i));
+      if (i > 0 && size(i) == size(i - 1) && phase(i) == Phase::forward) ++twins_[size(i)];
     }
   }
 
   std::vector<BiasSum> run() const {
     std::vector<BiasSum> sums;
-    for (size_t i = 2; i < order_.size(); ++i) {
+    for (size_t i = 0; i < order_.size(); ++i) {
       if (phase(i) != Phase::backward) continue;
       BiasSum sum;
-      const bool found = (read_sum(i, 4, sum) && has_scratch(i, sum)) || (read_sum(i, 2, sum) && has_scratch(i, sum)) ||
-                         (read_sum(i, 4, sum) && needs_none(sum, 4)) || (read_sum(i, 2, sum) && needs_none(sum, 2));
-      if (found) sums.push_back(sum);
+      const bool is_last = i >= 2 && (with_scratch(i, i - 1, i - 2, sum) || without(i, i - 1, i - 2, sum));
+      const bool is_first = !is_last && (with_scratch(i, i + 3, i + 4, sum) || without(i, i + 1, i + 2, sum)) &&
+                            sum.columns == 3 * sum.inputs;
+      if (is_last || is_first) sums.push_back(sum);
     }
     return sums;
   }
@@ -91,16 +100,35 @@ class SumFinder {
     return event < structure_.span_of.size() ? structure_.span_at(event).phase : Phase::unknown;
   }
 
-  // Is request i the gradient of a bias of `element_bytes` an element, behind its weight's and its input's?
-  bool read_sum(size_t i, int64_t element_bytes, BiasSum& sum) const {
+  // As large as what was there before the first forward, or that in 16 bits; where nothing was, anything may be.
+  [[nodiscard]] bool may_be_parameter(int64_t bytes) const {
+    return before_.empty() || before_.count(bytes) != 0 || before_.count(2 * bytes) != 0;
+  }
+
+  // Is request i the gradient of a bias, with the scratch of its sum behind it?
+  bool with_scratch(size_t i, size_t weight, size_t input, BiasSum& sum) const {
+    return (read_sum(i, weight, input, 4, sum) && has_scratch(i, sum)) ||
+           (read_sum(i, weight, input, 2, sum) && has_scratch(i, sum));
+  }
+
+  bool without(size_t i, size_t weight, size_t input, BiasSum& sum) const {
+    return (read_sum(i, weight, input, 4, sum) && needs_none(sum, 4)) ||
+           (read_sum(i, weight, input, 2, sum) && needs_none(sum, 2));
+  }
+
+  // May request i be the gradient of a bias of `element_bytes` an element, with those of its weight and its input?
+  bool read_sum(size_t i, size_t weight_at, size_t input_at, int64_t element_bytes, BiasSum& sum) const {
+    if (weight_at >= order_.size() || input_at >= order_.size()) return false;
     const int64_t bias = size(i);
-    const int64_t weight = size(i - 1);
-    const int64_t input = size(i - 2);
+    const int64_t weight = size(weight_at);
+    const int64_t input = size(input_at);
     if (bias <= 0 || bias % element_bytes != 0 || weight % bias != 0) return false;
+    if (!may_be_parameter(bias) || !may_be_parameter(weight)) return false;
     const int64_t inputs = weight / bias;
     if (inputs < 2 || input % (inputs * element_bytes) != 0) return false;
     sum.gradient = order_[i];
-    sum.input_gradient = order_[i - 2];
+    sum.input_gradient = order_[input_at];
+    sum.inputs = inputs;
     sum.columns = bias / element_bytes;
     sum.rows = input / (inputs * element_bytes);
     sum.scratch = sum.semaphores = kNoAllocation;
@@ -133,6 +161,7 @@ class SumFinder {
   const RequestStream& requests_;
   const Structure& structure_;
   std::vector<uint32_t> order_;
+  std::set<int64_t> before_;          // sizes of what was there before the first forward, batches aside
   std::map<int64_t, int64_t> twins_;  // by size: requests of forward that follow one of the same size
 };
 

@@ -12,12 +12,14 @@ namespace oomscope {
 // Of an H100 or H200, where these rules were measured. On another card the sizes that follow from it are others.
 inline constexpr int64_t kMultiprocessors = 132;
 
-// One bias gradient, its rows and columns, and the two blocks of scratch behind it, where the recording has them.
+// One bias gradient: the layer's inputs, the rows and columns that are summed, and the two blocks of scratch behind it,
+// where the recording has them.
 struct BiasSum {
   uint32_t gradient = 0;  // allocation
   uint32_t scratch = kNoAllocation;
   uint32_t semaphores = kNoAllocation;
   uint32_t input_gradient = 0;  // allocation whose size tells the rows
+  int64_t inputs = 0;
   int64_t rows = 0;
   int64_t columns = 0;
 };

@@ -77,7 +77,7 @@ LimitingInstant find_instant(const Structure& structure, const RequestStream& re
 // Where scratch is guessed: the middle one of the guesses by what it reserves, and their range.
 OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
   OutcomeRange range = replay_range(run_at(model, value), question);
-  if (is_recorded(model, value) || !model.is_guessed()) return range;
+  if (is_recorded(model, value) || !model.is_guessed(value)) return range;
   std::vector<Outcome> outcomes = {range.main};
   for (uint32_t variant = 1; variant < kVariants; ++variant) {
     outcomes.push_back(replay_what_if(requests_at(model, value, variant), question));
@@ -208,7 +208,7 @@ Fits fits_in(const RequestStream& requests, const WhatIf& question, double error
 
 Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
   const Fits fits = fits_in(run_at(model, value), question);
-  if (is_recorded(model, value) || !model.is_guessed() || fits == Fits::unknown) return fits;
+  if (is_recorded(model, value) || !model.is_guessed(value) || fits == Fits::unknown) return fits;
   for (uint32_t variant : {kLowVariant, kHighVariant}) {
     if (fits_in(requests_at(model, value, variant), question) != fits) return Fits::unknown;
   }

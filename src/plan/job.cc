@@ -187,6 +187,7 @@ Job JobEditor::build() const {
   out.failed = job_.failed;
   out.is_compiled = job_.is_compiled;
   out.is_16_bit = job_.is_16_bit;
+  out.unsure_bytes = job_.unsure_bytes + unsure_bytes_;
   out.blocks = job_.blocks;
   RequestStream& requests = out.requests;
   requests.size = size_;

@@ -3,6 +3,7 @@
 // A measure is a function from Job to Job, so measures can follow each other; replay knows nothing of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,7 @@ struct Job {
   bool ends_in_failure = false;     // the last pass may lack its backward
   bool is_16_bit = false;           // computes in 16 bits
   bool is_compiled = false;         // torch.compile made its kernels: no module says what they keep
+  int64_t unsure_bytes = 0;         // by which measures had to assume, for the recording does not say
 
   [[nodiscard]] const StackTraits& traits(uint32_t id) const { return structure->traits(blocks[id].stack); }
   // Is the request at a position the one that the program died of?
@@ -77,6 +79,8 @@ class JobEditor {
       : job_(job), size_(job.requests.size), dropped_(size_.size(), false), refreed_(size_.size(), false) {}
 
   void drop(uint32_t id) { dropped_[id] = true; }
+  // By so many bytes the peak may be another one: an assumption that the recording does not show to hold.
+  void assume(int64_t bytes) { unsure_bytes_ = std::max(unsure_bytes_, bytes); }
   void resize(uint32_t id, int64_t bytes) { size_[id] = bytes; }
   [[nodiscard]] int64_t size(uint32_t id) const { return size_[id]; }
   [[nodiscard]] bool is_dropped(uint32_t id) const { return dropped_[id]; }
@@ -119,6 +123,7 @@ class JobEditor {
   std::vector<JobBlock> added_;  // behind those of the job
   std::vector<uint32_t> like_;   // by added block: an earlier one
   std::vector<Insertion> insertions_;
+  int64_t unsure_bytes_ = 0;
 };
 
 }  // namespace oomscope

@@ -408,6 +408,7 @@ RequestLog request_log(const Verification& verification, const Structure& struct
     log.order.push_back(id);
     log.site.push_back(hashes[static_cast<uint32_t>(allocations[id].stack)]);
     log.scratch.push_back(span[id] <= kScratchRequests);
+    log.workspace.push_back(span[id] == 0);
   }
   return log;
 }

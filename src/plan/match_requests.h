@@ -23,6 +23,7 @@ struct RequestLog {
   std::vector<uint32_t> order;  // allocations as they are asked for
   std::vector<uint64_t> site;   // by position in `order`: a hash of the stack's text; 0 without frames
   std::vector<bool> scratch;    // by position: freed before three others were asked for
+  std::vector<bool> workspace;  // by position: freed before any other was
   std::vector<BiasSum> sums;
 };
 

@@ -206,6 +206,7 @@ class Modeller {
       siblings_[base.requests.size[base.order[i]]].push_back(size);
     }
     fit_unseen(unseen);
+    forecast_convolutions();
     fit_convolutions();
     find_guesses();
     find_unsure();
@@ -246,12 +247,61 @@ class Modeller {
       const auto found = siblings_.find(model_.base.requests.size[id]);
       if (!model_.base.scratch[position] && found != siblings_.end()) {
         size = found->second[found->second.size() / 2];
+      } else if (is_divided_sum(position)) {
+        explained_.insert(id);
+        model_.explained.push_back(id);
+        continue;
       } else if (model_.base.requests.size[id] >= kSemaphoreBytes) {
         size = SizeModel{.linear = size.constant / x_of(others_.size())};
       }
       size.rule = SizeRule::unseen;
     }
     model_.unmatched = static_cast<int64_t>(positions.size());
+  }
+
+  // Parts of a product that is summed in several: so many times the result just before, which has one size everywhere.
+  [[nodiscard]] bool is_divided_sum(size_t position) const {
+    if (!model_.base.scratch[position] || position == 0) return false;
+    const uint32_t result = model_.base.order[position - 1];
+    const int64_t bytes = model_.base.requests.size[model_.base.order[position]];
+    const int64_t of_result = model_.base.requests.size[result];
+    return of_result >= kSemaphoreBytes && model_.sizes[result].rule == SizeRule::constant && bytes >= 2 * of_result &&
+           bytes % of_result == 0;
+  }
+
+  // Those that are like measured ones.
+  void forecast_convolutions() {
+    if (others_.empty()) return;
+    const bool is_side = model_.power == 2;
+    const int64_t value = model_.base_value();
+    const Convolutions found = find_convolutions(
+        model_.base, structure_, {.batch = is_side ? std::nullopt : std::optional(value), .side = value});
+    std::vector<uint32_t> position(model_.sizes.size(), kNoMatch);  // by allocation, in the base's order
+    for (uint32_t i = 0; i < model_.base.order.size(); ++i) position[model_.base.order[i]] = i;
+    std::vector<RecordedConv> convolutions;
+    for (const ConvUse& use : found.uses) {
+      const auto bytes = [](const RequestLog& log, size_t at) {
+        return log.workspace[at] ? log.requests.size[log.order[at]] : 0;
+      };
+      RecordedConv conv{.use = use, .evidence = {}};
+      conv.evidence.push_back({.batch = static_cast<double>(found.batch),
+                               .scratch = use.scratch == kNoAllocation ? 0 : model_.base.requests.size[use.scratch]});
+      for (size_t k = 0; k < others_.size(); ++k) {
+        const uint32_t partner = matches_[k].partner[position[use.result]];
+        if (partner == kNoMatch || partner + 1 >= others_[k]->order.size()) continue;
+        const double share = x_of(k) / x_of(others_.size());  // of the work at the base
+        const int64_t scratch = bytes(*others_[k], partner + 1);
+        conv.evidence.push_back(
+            {.batch = static_cast<double>(found.batch) * share, .scratch = scratch < kSemaphoreBytes ? 0 : scratch});
+      }
+      convolutions.push_back(std::move(conv));
+    }
+    model_.forecast = ConvForecast::make(std::move(convolutions), found.batch, found.element_bytes, is_side, value);
+    if (!model_.forecast) return;
+    for (const RecordedConv& conv : model_.forecast->convolutions()) {
+      if (conv.use.scratch != kNoAllocation) forecast_.insert(conv.use.scratch);
+      forecast_.insert(conv.use.result);
+    }
   }
 
   // What is known of the scratch of convolutions is more than what its sizes in several recordings say.
@@ -263,12 +313,14 @@ class Modeller {
       return sum_of(copied, size.share, size.fixed);
     };
     for (const ConvScratch& found : find_conv_scratch(model_.base, structure_)) {
+      if (forecast_.count(found.result) != 0) continue;
       if (found.is_explained) model_.sizes[found.scratch] = model_of(found.size);
       if (found.scratch != kNoAllocation && model_.base.requests.size[found.scratch] >= kTellingBytes) {
         explained_.insert(found.scratch);
         model_.explained.push_back(found.scratch);
       }
-      if (!found.may_change) continue;
+      // Beside a table nothing is guessed where the recording shows none.
+      if (!found.may_change || (model_.forecast && found.scratch == kNoAllocation)) continue;
       KernelChange change{.id = found.scratch, .result = found.result, .large = model_of(found.large), .operand = {}};
       if (found.operand != kNoAllocation) change.operand = model_.sizes[found.operand];
       change.usual_from = found.usual_from;
@@ -283,7 +335,7 @@ class Modeller {
       const uint32_t id = model_.base.order[i];
       const SizeRule rule = model_.sizes[id].rule;
       const int64_t size = model_.base.requests.size[id];
-      if (size < kTellingBytes || explained_.count(id) != 0) continue;
+      if (size < kTellingBytes || explained_.count(id) != 0 || forecast_.count(id) != 0) continue;
       const bool is_step = rule == SizeRule::stepwise || rule == SizeRule::unseen;
       steps = steps || is_step;
       // Tensors are whole rows; workspaces have odd sizes.
@@ -322,6 +374,7 @@ class Modeller {
   const std::vector<RequestMatch>& matches_;
   const Structure& structure_;  // of the base
   std::set<uint32_t> explained_;
+  std::set<uint32_t> forecast_;  // scratch of convolutions that the table tells of, and what it stands behind
   std::map<int64_t, std::vector<SizeModel>> siblings_;  // by size in the base
 };
 
@@ -357,6 +410,23 @@ int64_t size_of(const KernelChange& change, const ScalingModel& model, double x,
   if (variant == kLowVariant) return std::min(kept, large);
   if (variant == kHighVariant) return std::max(kept, large);
   return has_changed(change, model, x, variant) ? large : kept;
+}
+
+// The scratch of convolutions that the table tells of; `behind` by allocation: bytes to ask for behind it.
+void forecast(const ScalingModel& model, int64_t value, uint32_t variant, std::vector<int64_t>& sizes,
+              std::vector<int64_t>& behind) {
+  for (size_t i = 0; model.forecast && i < model.forecast->convolutions().size(); ++i) {
+    const ConvUse& use = model.forecast->convolutions()[i].use;
+    const OperandBytes operands{.input = sizes[use.input], .output = sizes[use.output]};
+    int64_t& bytes = use.scratch == kNoAllocation ? behind[use.result] : sizes[use.scratch];
+    if (variant == kLowVariant || variant == kHighVariant) {
+      const ConvForecast::Range range = model.forecast->range(i, value, operands);
+      bytes = variant == kLowVariant ? range.low : range.high;
+    } else {
+      const int64_t group = static_cast<int64_t>(model.forecast->group(i));
+      bytes = model.forecast->scratch(i, value, operands, variant == 0 ? -1 : lot_of(group, variant));
+    }
+  }
 }
 
 std::vector<SumScratch> scratch_of_sums(const ScalingModel& model, const RequestStream& at) {
@@ -468,6 +538,7 @@ RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t var
     int64_t& bytes = is_new ? new_scratch[change.result] : out.size[change.id];
     bytes = size_of(change, model, x, is_new ? 0 : bytes, variant);
   }
+  forecast(model, value, variant, out.size, new_scratch);
   const auto vary = [&](uint32_t id, double range) {
     out.size[id] = varied(out.size[id], model.base.requests.size[id], variant, range);
   };
@@ -495,6 +566,8 @@ RequestStream requests_at(const ScalingModel& model, int64_t value, uint32_t var
                              : sum_of[id];
     const bool is_gradient = sum != kNoAllocation && model.base.sums[sum].gradient == id;
     if (sum != kNoAllocation && !is_gradient) continue;
+    const bool is_of_block = base.kind[i] != RequestKind::empty_cache && base.kind[i] != RequestKind::empty_pool;
+    if (is_of_block && out.size[id] == 0) continue;  // scratch that the kernel of that value does without
     out.kind.push_back(base.kind[i]);
     out.id.push_back(id);
     if (is_gradient && base.kind[i] == RequestKind::malloc && scratch[sum].scratch_bytes > 0) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "plan/conv_forecast.h"
 #include "plan/match_requests.h"
 #include "plan/size_model.h"
 #include "plan/values.h"
@@ -62,6 +63,7 @@ struct ScalingModel {
   std::vector<uint32_t> guesses;    // allocations of the base: large scratch whose size follows no exact rule
   std::vector<uint32_t> explained;  // likewise: large scratch of convolutions that does, as long as the kernel stays
   std::vector<KernelChange> changes;
+  std::optional<ConvForecast> forecast;  // of convolutions like measured ones: goes before the three above
   // Of all that is not sure to grow so: how many requests, and the largest that has frames, with where it is made.
   struct Unsure {
     int64_t requests = 0;
@@ -73,8 +75,10 @@ struct ScalingModel {
   bool has_saving = false;
 
   [[nodiscard]] int64_t base_value() const { return values.back(); }
-  // Is there scratch that no recording tells?
-  [[nodiscard]] bool is_guessed() const { return !guesses.empty() || !explained.empty(); }
+  // Is there scratch at that value that neither recordings nor measurements tell?
+  [[nodiscard]] bool is_guessed(int64_t value) const {
+    return !guesses.empty() || !explained.empty() || (forecast && !forecast->is_sure(value));
+  }
 };
 
 // Errors: recordings-differ (the first difference), values-unknown, values-wrong, no-history, run-failed.

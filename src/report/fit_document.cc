@@ -109,7 +109,7 @@ class FitWriter {
   }
 
   [[nodiscard]] bool has_guesses(const FitPoint& point) const {
-    return report_.model.is_guessed() && !point.recorded &&
+    return report_.model.is_guessed(point.value) && !point.recorded &&
            point.outcome.peak_reserved_low != point.outcome.peak_reserved_high;
   }
 

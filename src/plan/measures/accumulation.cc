@@ -14,6 +14,11 @@
 namespace oomscope {
 namespace {
 
+// A workspace that a library makes when it is first used, and keeps.
+bool is_kept_by_library(const JobBlock& block) {
+  return block.category == Category::workspace && block.freed_at == kNowhere;
+}
+
 // Does its size follow the batch? What passes make does, but for library workspaces and what backward makes of a
 // parameter's size; and what was made for them.
 bool follows_batch(const Job& job, uint32_t id, const std::set<int64_t>& parameters) {
@@ -23,7 +28,7 @@ bool follows_batch(const Job& job, uint32_t id, const std::set<int64_t>& paramet
     case Category::parameter:
     case Category::optimizer_state: return false;
     case Category::workspace:
-      if (block.freed_at == kNowhere && id != job.failed) return false;  // kept by its library
+      if (is_kept_by_library(block) && id != job.failed) return false;
       break;
     case Category::input:
     case Category::activation:
@@ -68,6 +73,7 @@ void repeat(const Job& job, const JobPass& pass, const std::set<int64_t>& parame
     }
     if (kind == RequestKind::malloc) {
       const JobBlock& block = job.blocks[id];
+      if (is_kept_by_library(block)) continue;
       const bool is_gradient = block.phase == Phase::backward && parameters.count(job.size(id)) != 0;
       if (!is_gradient) sum_up();
       const uint32_t twin = editor.add(editor.size(id), id);
@@ -76,7 +82,7 @@ void repeat(const Job& job, const JobPass& pass, const std::set<int64_t>& parame
         added.push_back(twin);
       } else {
         copy[id] = twin;
-        const bool is_left = block.freed_at >= pass.end && block.freed_at != kNowhere && block.phase != Phase::backward;
+        const bool is_left = block.freed_at >= pass.end && block.phase != Phase::backward;
         if (is_left && !editor.is_refreed(id)) left.push_back(id);
       }
     } else if (kind == RequestKind::free || kind == RequestKind::free_held) {
@@ -89,7 +95,8 @@ void repeat(const Job& job, const JobPass& pass, const std::set<int64_t>& parame
   sum_up();
   for (const auto& [id, twin] : copy) {
     const bool is_replaced = std::find(left.begin(), left.end(), id) != left.end();
-    editor.release(is_replaced ? job.blocks[id].freed_at : pass.end, twin);
+    const uint32_t freed_at = is_replaced ? job.blocks[id].freed_at : pass.end;
+    if (freed_at != kNowhere) editor.release(freed_at, twin);
   }
 }
 

@@ -5,6 +5,7 @@
 //   a feature map           that is joined to a later one (a result as large as the two together): until the model
 //                           returns, for it is a variable of its forward
 //   logits, keys, values    of what a pass returns, until the next pass has returned as much
+//   the input               until the next one is there: without a graph nothing else holds it
 #include <algorithm>
 #include <map>
 
@@ -30,6 +31,22 @@ bool is_own_operation(const Job& job, uint32_t id) {
 // Keys and values that generation would need again; the result of a pass holds them.
 bool is_cached(const Job& job, uint32_t id) {
   return job.function_of(id) == "update" && job.file_of(id).ends_with("cache_utils.py");
+}
+
+// Inputs that a graph held beyond the next one.
+void free_inputs(const Job& job, JobEditor& editor) {
+  std::map<int64_t, uint32_t> before;  // by size
+  for (uint32_t id = 0; id < job.blocks.size(); ++id) {
+    const JobBlock& block = job.blocks[id];
+    if (block.category != Category::input || block.made_at == kNowhere || block.pass >= job.passes.size()) continue;
+    const auto [last, is_first] = before.try_emplace(job.size(id), id);
+    if (is_first) continue;
+    const JobBlock& old = job.blocks[last->second];
+    const bool is_next = old.pass + 1 == block.pass;
+    const bool outlives = old.freed_at > block.made_at + 1 && !job.passes[old.pass].has_backward;
+    if (is_next && outlives) editor.free_at(last->second, block.made_at + 1);
+    last->second = id;
+  }
 }
 
 // By allocation: the position of a later operation that needs it, beyond the next one.
@@ -101,6 +118,7 @@ Result<Job> without_graph(const Job& job, const std::vector<bool>& passes) {
     }
   }
   if (!frees) return does_not_apply("no-inference");
+  free_inputs(job, editor);
   return editor.build();
 }
 

@@ -7,6 +7,10 @@
 //   32 bits    normalised x (kept)             projection (kept)   logits            log-softmax
 //   autocast   normalised x | 16-bit x (kept)  16-bit (kept)       16-bit | 32-bit   log-softmax
 //   backward   a 16-bit weight gradient, then its 32-bit copy, which is the gradient
+//
+// Whether a model in bf16 casts its logits back before the loss, a run in 32 bits does not show, for there the cast is
+// nothing. A loss that is a module takes them as they are; the losses of transformers' causal models cast; others are
+// taken to, and that much is unsure.
 #include <algorithm>
 #include <map>
 
@@ -18,6 +22,17 @@ namespace oomscope {
 namespace {
 
 constexpr int64_t kMatrixBytes = 64 * 1024;  // less is a vector of weights, or of statistics
+
+// Has the stack a frame of a file whose path ends so?
+bool has_file(const Job& job, uint32_t id, std::string_view ending) {
+  const StackTable& stacks = job.snapshot->stacks;
+  const uint32_t stack = static_cast<uint32_t>(job.blocks[id].stack);
+  for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f) {
+    const Frame& frame = stacks.frames[stacks.frame_ids[f]];
+    if (job.snapshot->strings.text(frame.filename).ends_with(ending)) return true;
+  }
+  return false;
+}
 
 // Dropout's mask: a byte an element, made just before its result.
 bool is_mask(const Job& job, uint32_t id, uint32_t next) {
@@ -51,6 +66,8 @@ class Caster {
     for (const JobPass& pass : training_passes(job_)) {
       forward(pass, false);
       backward(pass, false);
+      const int64_t logits = logits_bytes(pass);
+      if (!has_halved_loss_ && !has_cast_loss_ && logits >= kMatrixBytes) editor_.assume(logits + logits / 2);
     }
     return editor_.build();
   }
@@ -99,6 +116,12 @@ class Caster {
         source = kNoAllocation;
       }
       if (traits.has(Trait::loss)) {
+        has_cast_loss_ = has_cast_loss_ || has_file(job_, id, "transformers/loss/loss_utils.py");
+        if (!keeps_residuals && has_file(job_, id, "torch/nn/modules/loss.py")) {
+          has_halved_loss_ = true;
+          if (job_.size(id) >= kMatrixBytes) halve(id);
+          continue;
+        }
         // The 32-bit copy of the logits, while the loss reads it.
         if (job_.size(id) == logits_bytes(pass)) {
           const uint32_t copy = editor_.add(job_.size(id), id);
@@ -166,7 +189,7 @@ class Caster {
       const JobBlock& block = job_.blocks[id];
       if (job_.size(id) < kMatrixBytes || sums_.count(id) != 0) continue;
       if (block.category == Category::workspace && block.freed_at == kNowhere) continue;
-      if (logits > 0 && job_.size(id) == logits) {
+      if (logits > 0 && job_.size(id) == logits && !has_halved_loss_) {
         last_of_loss = id;
         continue;
       }
@@ -223,6 +246,8 @@ class Caster {
   JobEditor editor_;
   std::set<int64_t> parameters_;
   std::set<int64_t> normalised_;  // sizes that layer normalisations of the pass make
+  bool has_halved_loss_ = false;  // it takes logits in 16 bits as they are
+  bool has_cast_loss_ = false;    // it casts them to 32
   std::set<uint32_t> sums_;       // their scratch is 32-bit whatever they sum
 };
 
