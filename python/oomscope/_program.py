@@ -81,23 +81,25 @@ def write(path: Path, content: bytes | dict[str, Any]) -> None:
 
 
 class Table:
-    """A title and rows of texts, the first row the head. Columns of sizes stand to the right."""
+    """A title and rows, the first row the head. Whole numbers are bytes, and stand to the right."""
 
     title = ""
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _rows(self) -> list[tuple[Any, ...]]:
         raise NotImplementedError
+
+    def _texts(self) -> list[list[str]]:
+        return [[size(cell) if isinstance(cell, int) else cell for cell in row] for row in self._rows()]
 
     def __str__(self) -> str:
         columns = []
-        for column in itertools.zip_longest(*self._rows(), fillvalue=""):
-            width, is_size = max(map(len, column)), any(cell.endswith("B") for cell in column)
+        for column in itertools.zip_longest(*self._texts(), fillvalue=""):
+            width, is_size = max(map(len, column)), column[-1].endswith("B")
             columns.append([cell.rjust(width) if is_size else cell.ljust(width) for cell in column])
-        lines = ["  ".join(cells).rstrip() for cells in zip(*columns)]
-        return "\n".join([self.title, *lines]).strip("\n")
+        return "\n".join([self.title, *("  ".join(cells).rstrip() for cells in zip(*columns))]).strip("\n")
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows()]
+        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._texts()]
         return f"{html.escape(self.title)}<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
