@@ -106,7 +106,7 @@ class Progress:
         """Ours may fail; the user's step goes on."""
         for watcher in list(self.watchers):
             try:
-                getattr(watcher, event)(*arguments)
+                getattr(watcher, event, lambda *_: None)(*arguments)
             except Exception as error:
                 self.watchers.remove(watcher)
                 say(f"oomscope: {type(watcher).__name__}: {error!r}: it is off from now on")

@@ -125,7 +125,7 @@ def in_backward() -> bool:
     return task is not None and task() != -1
 
 
-def in_users_forward(thread: int) -> bool:
+def in_users_forward(thread: int | None) -> bool:
     """Is this that thread, in no backward's recomputation, and not looked at by torch.compile, which must see nothing
     of ours: no break in its graph, no guards?"""
     is_compiling = getattr(sys.modules["torch"].compiler, "is_compiling", None)
