@@ -1,27 +1,44 @@
-# src/words/{en,zh}/*.json -> words_embedded.cc in the build tree, as raw strings; part of the layer `words`.
-set(languages "en:english" "zh:chinese")
-set(entries "")
-foreach(pair ${languages})
-  string(REPLACE ":" ";" parts ${pair})
-  list(GET parts 0 folder)
-  list(GET parts 1 language)
+# src/words/{en,zh}/*.json -> words_embedded.cc in the build tree, a sorted table for each language; part of the layer
+# `words`. The program starts without reading any JSON.
+function(oomscope_read_words folder table_of)
+  set(keys "")
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/words/${folder}/*.json)
   foreach(path ${files})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
-    get_filename_component(name ${path} NAME)
     file(READ ${path} json)
-    string(APPEND entries "    {Language::${language}, \"${name}\", R\"words(${json})words\"},\n")
+    string(JSON count LENGTH "${json}")
+    math(EXPR last "${count} - 1")
+    foreach(index RANGE ${last})
+      string(JSON key MEMBER "${json}" ${index})
+      string(JSON type TYPE "${json}" "${key}")
+      if(NOT type STREQUAL "STRING" OR DEFINED "text_${key}")
+        message(FATAL_ERROR "${path}: ${key} is no text or stands twice")
+      endif()
+      string(JSON "text_${key}" GET "${json}" "${key}")
+      list(APPEND keys "${key}")
+    endforeach()
   endforeach()
-endforeach()
+  list(SORT keys)
+  set(table "")
+  foreach(key IN LISTS keys)
+    string(APPEND table "    {\"${key}\", R\"words(${text_${key}})words\"},\n")
+  endforeach()
+  set(${table_of} "${table}" PARENT_SCOPE)
+endfunction()
+
+oomscope_read_words(en english)
+oomscope_read_words(zh chinese)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/words_embedded.cc @ONLY CONTENT
 "#include \"words/embedded.h\"
 
 namespace oomscope {
 
-std::span<const EmbeddedWords> embedded_words() {
-  static const EmbeddedWords all[] = {
-@entries@  };
-  return all;
+std::span<const Entry> embedded_words(Language language) {
+  static constexpr Entry english[] = {
+@english@  };
+  static constexpr Entry chinese[] = {
+@chinese@  };
+  return language == Language::english ? std::span<const Entry>(english) : std::span<const Entry>(chinese);
 }
 
 }  // namespace oomscope

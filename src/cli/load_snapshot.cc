@@ -73,8 +73,10 @@ Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wante
 
 Result<LoadedRecording> load_recording(const SnapshotArguments& arguments) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
-  PairingAhead pairing;
+  SideThread side;
+  PairingAhead pairing(side);
   SnapshotReadOptions options;
+  options.side = &side;
   options.follow = [&pairing](const Trace& trace, bool is_moving) { pairing.follow(trace, is_moving); };
   options.decoded = [&pairing] { pairing.stop(); };
   OOM_TRY(Snapshot snapshot, load_snapshot(arguments.path, options));

@@ -86,7 +86,7 @@ void drop_impossible_events(Snapshot& snapshot) {
 }
 
 Result<Snapshot> decode(ByteSource& source, const std::string& name, const SnapshotReadOptions& options) {
-  ByteWindow window(source);
+  ByteWindow window(source, ByteWindow::kDefaultCapacity, ByteWindow::kReadAheadAfter, options.side);
   ReaderTables tables;
   intern_words(tables.snapshot.strings);
   SnapshotMachine machine(window, tables,

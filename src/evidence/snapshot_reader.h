@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/side_thread.h"
 #include "evidence/trace_builder.h"
 #include "pickle/byte_source.h"
 #include "types/snapshot.h"
@@ -31,6 +32,8 @@ struct SnapshotReadOptions {
   FollowTrace follow = {};
   // Called once decoding has ended, well or badly, and before the traces change or go: who followed must stop here.
   std::function<void()> decoded = {};
+  // Long files are read ahead on it; nullptr: on a thread of the reader's own. Must outlive the reading.
+  SideThread* side = nullptr;
 };
 
 Result<Snapshot> read_snapshot_file(const std::string& path, const SnapshotReadOptions& options = {});

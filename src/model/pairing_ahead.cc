@@ -7,11 +7,9 @@ namespace oomscope {
 namespace {
 
 constexpr size_t kLongTrace = 65536;  // shorter ones are paired before a thread has started
-constexpr size_t kBatch = 8192;
+constexpr size_t kBatch = 4096;       // events in one piece: some 50 us
 
 }  // namespace
-
-PairingAhead::~PairingAhead() { stop(); }
 
 void PairingAhead::follow(const Trace& trace, bool is_moving) {
   const size_t events = trace.size_events();
@@ -19,18 +17,19 @@ void PairingAhead::follow(const Trace& trace, bool is_moving) {
     if (is_moving || events < kLongTrace) return;
     followed_ = &trace;
     pairing_.emplace(trace.addr.capacity());
-    has_thread_ = pthread_create(&thread_, nullptr, &PairingAhead::run, this) == 0;
+    is_added_ = side_.add(this, [this] { return pair_some(); });
   }
-  if (followed_ != &trace || !has_thread_) return;
+  if (followed_ != &trace || !is_added_) return;
   if (!is_moving && events - wanted_ < kBatch) return;
   std::unique_lock<std::mutex> guard(lock_);
   if (is_moving) {
-    changed_.wait(guard, [this] { return done_ == wanted_; });
+    caught_up_.wait(guard, [this] { return done_ == wanted_; });
     return;
   }
   columns_ = EventColumns::of(trace);
   wanted_ = events;
-  changed_.notify_all();
+  guard.unlock();
+  side_.wake();
 }
 
 std::optional<Pairs> PairingAhead::finish(const Trace& trace) {
@@ -44,44 +43,31 @@ std::optional<Pairs> PairingAhead::finish(const Trace& trace) {
   return pairing_->finish(trace);
 }
 
-void* PairingAhead::run(void* self) {
-  static_cast<PairingAhead*>(self)->pair_until_stopped();
-  return nullptr;
-}
-
-void PairingAhead::pair_until_stopped() {
+bool PairingAhead::pair_some() {
   std::unique_lock<std::mutex> guard(lock_);
-  while (true) {
-    changed_.wait(guard, [this] { return is_stopping_ || done_ < wanted_; });
-    if (done_ == wanted_) return;
-    const EventColumns columns = columns_;
-    const size_t end = wanted_;
-    guard.unlock();
-    if (!has_failed_) add_pairs(columns, end);
-    guard.lock();
-    done_ = end;
-    changed_.notify_all();
-  }
+  if (done_ == wanted_) return false;
+  const EventColumns columns = columns_;
+  const size_t end = std::min(wanted_, done_ + kBatch);
+  guard.unlock();
+  if (!has_failed_) add_pairs(columns, end);
+  guard.lock();
+  done_ = end;
+  caught_up_.notify_all();
+  return true;
 }
 
 void PairingAhead::add_pairs(const EventColumns& columns, size_t end) {
   try {
     pairing_->add(columns, end);
   } catch (const std::bad_alloc&) {
-    has_failed_ = true;  // read by others after the thread has been joined
+    has_failed_ = true;  // read by others after stop()
   }
 }
 
-// What was wanted is done first.
+// What is not paired yet is paired by finish().
 void PairingAhead::stop() {
-  if (!has_thread_) return;
-  {
-    const std::lock_guard<std::mutex> guard(lock_);
-    is_stopping_ = true;
-  }
-  changed_.notify_all();
-  (void)pthread_join(thread_, nullptr);
-  has_thread_ = false;
+  if (is_added_) side_.remove(this);
+  is_added_ = false;
 }
 
 }  // namespace oomscope

@@ -77,7 +77,8 @@ TEST(Pairing, InPiecesIsAsAtOnce) {
 TEST(PairingAhead, OnAThreadIsAsAtOnce) {
   const Snapshot snapshot = made_recording(200000);
   const Trace& whole = snapshot.traces[0];
-  PairingAhead ahead;
+  SideThread side;
+  PairingAhead ahead(side);
   Trace growing = first_events(whole, 100000);
   ahead.follow(growing, false);
   ahead.follow(growing, true);
@@ -99,14 +100,16 @@ TEST(PairingAhead, OnAThreadIsAsAtOnce) {
 TEST(PairingAhead, AnotherTraceIsNotTaken) {
   const Snapshot snapshot = made_recording(100000);
   const Snapshot other = made_recording(100000);
-  PairingAhead ahead;
+  SideThread side;
+  PairingAhead ahead(side);
   EXPECT_FALSE(ahead.finish(snapshot.traces[0]).has_value());
   ahead.follow(snapshot.traces[0], false);
   EXPECT_FALSE(ahead.finish(other.traces[0]).has_value());
 }
 
 TEST(PairingAhead, OnceStoppedTheTraceMayGo) {
-  PairingAhead ahead;
+  SideThread side;
+  PairingAhead ahead(side);
   {
     const Snapshot snapshot = made_recording(200000);
     ahead.follow(snapshot.traces[0], false);
@@ -117,7 +120,8 @@ TEST(PairingAhead, OnceStoppedTheTraceMayGo) {
 
 TEST(PairingAhead, EventsThatWereDroppedUndoIt) {
   Snapshot snapshot = made_recording(100000);
-  PairingAhead ahead;
+  SideThread side;
+  PairingAhead ahead(side);
   ahead.follow(snapshot.traces[0], false);
   snapshot.traces[0].action[99999] = Action::unknown;
   EXPECT_FALSE(ahead.finish(snapshot.traces[0]).has_value());

@@ -6,10 +6,11 @@
 
 namespace oomscope {
 
-ByteWindow::ByteWindow(ByteSource& source, size_t capacity, uint64_t read_ahead_after)
+ByteWindow::ByteWindow(ByteSource& source, size_t capacity, uint64_t read_ahead_after, SideThread* side)
     : source_(source),
       capacity_(capacity),
       read_ahead_after_(read_ahead_after),
+      side_(side),
       size_hint_bytes_(source.size_hint_bytes()),
       buffer_(new uint8_t[kMaxEnsure + capacity + kSlack]),
       cursor_(buffer_.get() + kMaxEnsure),
@@ -23,7 +24,7 @@ bool ByteWindow::refill(size_t count) {
   if (count > kMaxEnsure) return false;
   while (available() < count && !at_end_) {
     if (ahead_ == nullptr && offset() >= read_ahead_after_) {
-      ahead_ = std::make_unique<ReadAhead>(source_, kMaxEnsure, capacity_, kSlack);
+      ahead_ = std::make_unique<ReadAhead>(source_, side_, kMaxEnsure, capacity_, kSlack);
       if (!ahead_->start()) {
         ahead_.reset();
         read_ahead_after_ = UINT64_MAX;

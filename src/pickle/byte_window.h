@@ -23,10 +23,12 @@ class ByteWindow {
   // Zeros after end() that may be loaded: a hot loop need not check each of its loads.
   static constexpr size_t kSlack = 128;
   static constexpr size_t kDefaultCapacity = size_t{256} << 10;
+  static constexpr uint64_t kReadAheadAfter = uint64_t{2} << 20;
 
-  // `read_ahead_after`: how many bytes to read before a thread takes over; small files are not worth one.
+  // `read_ahead_after`: how many bytes to read before a thread helps; small files are not worth one. It is `side`, or,
+  // for nullptr, one of its own.
   explicit ByteWindow(ByteSource& source, size_t capacity = kDefaultCapacity,
-                      uint64_t read_ahead_after = uint64_t{2} << 20);
+                      uint64_t read_ahead_after = kReadAheadAfter, SideThread* side = nullptr);
 
   // Makes at least `count` bytes available; false: the input ends before.
   bool ensure(size_t count) { return available() >= count || refill(count); }
@@ -52,6 +54,7 @@ class ByteWindow {
   ByteSource& source_;
   size_t capacity_;
   uint64_t read_ahead_after_;
+  SideThread* side_;
   int64_t size_hint_bytes_;
   std::unique_ptr<uint8_t[]> buffer_;  // kMaxEnsure bytes for what is left over, capacity_, kSlack
   std::unique_ptr<ReadAhead> ahead_;

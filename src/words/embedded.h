@@ -1,4 +1,4 @@
-// The files of en/ and zh/ as they are, put into the program by cmake/words.cmake.
+// The texts of en/ and zh/, put into the program by cmake/words.cmake.
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@
 
 namespace oomscope {
 
-struct EmbeddedWords {
-  Language language;
-  std::string_view file;  // "causes.json"
-  std::string_view json;
+struct Entry {
+  std::string_view key;
+  std::string_view text;
 };
-[[nodiscard]] std::span<const EmbeddedWords> embedded_words();
+// Ascending by key.
+[[nodiscard]] std::span<const Entry> embedded_words(Language language);
 
 }  // namespace oomscope

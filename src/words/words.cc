@@ -1,36 +1,11 @@
 #include "words/words.h"
 
 #include <algorithm>
-#include <map>
-
-#include <nlohmann/json.hpp>
 
 #include "words/embedded.h"
 
 namespace oomscope {
 namespace {
-
-using Catalogue = std::map<std::string, std::string, std::less<>>;
-
-Catalogue read_catalogue(Language language) {
-  Catalogue catalogue;
-  for (const EmbeddedWords& file : embedded_words()) {
-    if (file.language != language) continue;
-    const auto entries = nlohmann::json::parse(file.json, nullptr, /*allow_exceptions=*/false);
-    for (const auto& [key, text] : entries.items()) {
-      if (text.is_string()) catalogue.emplace(key, text.get<std::string>());
-    }
-  }
-  return catalogue;
-}
-
-// Read at first use: a command that says nothing, or JSON alone, does not pay for it.
-const Catalogue& catalogue_of(Language language) {
-  static const Catalogue english = read_catalogue(Language::english);
-  if (language == Language::english) return english;
-  static const Catalogue chinese = read_catalogue(Language::chinese);
-  return chinese;
-}
 
 bool is_one(const Phrase& phrase) {
   return std::any_of(phrase.values.begin(), phrase.values.end(), [](const PhraseValue& value) {
@@ -111,15 +86,16 @@ SaidError say(const Error& error, Language language) {
 
 std::vector<std::string> word_keys(Language language) {
   std::vector<std::string> keys;
-  for (const auto& [key, text] : catalogue_of(language)) keys.push_back(key);
+  for (const Entry& entry : embedded_words(language)) keys.emplace_back(entry.key);
   return keys;
 }
 
 std::optional<std::string_view> word(std::string_view key, Language language) {
-  const Catalogue& catalogue = catalogue_of(language);
-  const auto found = catalogue.find(key);
-  if (found == catalogue.end()) return std::nullopt;
-  return found->second;
+  const std::span<const Entry> words = embedded_words(language);
+  const auto found = std::lower_bound(words.begin(), words.end(), key,
+                                      [](const Entry& entry, std::string_view wanted) { return entry.key < wanted; });
+  if (found == words.end() || found->key != key) return std::nullopt;
+  return found->text;
 }
 
 }  // namespace oomscope

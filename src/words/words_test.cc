@@ -1,7 +1,6 @@
 #include "words/words.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "words/embedded.h"
@@ -24,16 +23,13 @@ std::set<std::string> names_only(std::string_view text) {
   return {all.begin(), all.end()};
 }
 
-TEST(Words, AreFlatJsonOfTextsAndNoKeyTwice) {
-  ASSERT_FALSE(embedded_words().empty());
-  std::set<std::pair<Language, std::string>> seen;
-  for (const EmbeddedWords& file : embedded_words()) {
-    const auto parsed = nlohmann::json::parse(file.json, nullptr, false);
-    ASSERT_TRUE(parsed.is_object()) << file.file;
-    for (const auto& [key, text] : parsed.items()) {
-      EXPECT_TRUE(text.is_string()) << key;
-      EXPECT_TRUE(seen.emplace(file.language, key).second) << key << " stands twice";
-    }
+TEST(Words, AreSortedAndNoKeyTwice) {
+  for (const Language language : {Language::english, Language::chinese}) {
+    const std::span<const Entry> words = embedded_words(language);
+    ASSERT_FALSE(words.empty());
+    EXPECT_EQ(
+        std::adjacent_find(words.begin(), words.end(), [](const Entry& a, const Entry& b) { return a.key >= b.key; }),
+        words.end());
   }
 }
 

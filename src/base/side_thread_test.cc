@@ -1,0 +1,70 @@
+#include "base/side_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <semaphore>
+
+namespace oomscope {
+namespace {
+
+TEST(SideThread, DoesWhatThereIsToDoAndWaitsForMore) {
+  SideThread side;
+  std::atomic<int> wanted = 3;
+  std::atomic<int> done = 0;
+  std::binary_semaphore caught_up{0};
+  ASSERT_TRUE(side.add(&done, [&] {
+    if (done == wanted) return false;
+    if (++done == wanted) caught_up.release();
+    return true;
+  }));
+  caught_up.acquire();
+  EXPECT_EQ(done, 3);
+  wanted = 5;
+  side.wake();
+  caught_up.acquire();
+  EXPECT_EQ(done, 5);
+}
+
+TEST(SideThread, TheFirstDutyGoesFirst) {
+  SideThread side;
+  std::atomic<int> first = 0;
+  std::atomic<int> first_at_second = -1;
+  std::binary_semaphore go{0};
+  std::binary_semaphore ended{0};
+  ASSERT_TRUE(side.add(&first, [&] {
+    if (first == 0) go.acquire();
+    return ++first < 100;
+  }));
+  ASSERT_TRUE(side.add(&first_at_second, [&] {
+    if (first_at_second >= 0) return false;
+    first_at_second = first.load();
+    ended.release();
+    return true;
+  }));
+  go.release();
+  ended.acquire();
+  EXPECT_GE(first_at_second, 100);
+}
+
+TEST(SideThread, WhatIsRemovedDoesNotRunAnyMore) {
+  SideThread side;
+  std::atomic<int> runs = 0;
+  std::atomic<int> others = 0;
+  ASSERT_TRUE(side.add(&runs, [&] { return ++runs % 2 == 0; }));
+  ASSERT_TRUE(side.add(&others, [&] { return ++others % 2 == 0; }));
+  while (runs < 10) side.wake();
+  side.remove(&runs);
+  const int then = runs;
+  for (const int until = others + 10; others < until;) side.wake();
+  EXPECT_EQ(runs, then);
+  side.remove(&runs);
+}
+
+TEST(SideThread, EndsWithDutiesLeft) {
+  SideThread side;
+  ASSERT_TRUE(side.add(nullptr, [] { return true; }));
+}
+
+}  // namespace
+}  // namespace oomscope
