@@ -1,6 +1,7 @@
 """The oomscope program as a subprocess, and what this package itself says and writes."""
 from __future__ import annotations
 
+import contextlib
 import html
 import itertools
 import json
@@ -41,10 +42,8 @@ def main() -> None:
 
 def say(text: str) -> None:
     """What this package tells people goes to stderr, and never fails."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        pass
 
 
 def tell(text: str) -> None:
@@ -75,7 +74,7 @@ def write(path: Path, content: bytes | dict[str, Any]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content if isinstance(content, bytes) else json.dumps(content, indent=1, default=str).encode())
-        os.replace(part, path)
+        part.replace(path)
     finally:
         part.unlink(missing_ok=True)  # where the disk was full
 
