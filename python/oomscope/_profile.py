@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 import threading
 from pathlib import Path
@@ -137,13 +136,10 @@ class profile(Table):
         yet. `path` is where peaks.json goes; the store is baselines.sqlite beside it, unless OOMSCOPE_STORE or
         "--store" in `arguments` names another. 0: no regression, or saved; 1: worse; 127: no program. Raises OSError
         where peaks.json cannot be written."""
-        words = [str(self.save(path)), "--name", name, *arguments]
-        if "--store" not in arguments:
-            words += ["--store", os.environ.get("OOMSCOPE_STORE") or str(Path(path).with_name("baselines.sqlite"))]
-        tried = run_program("baseline", "compare", *words, "--json")[1]
-        has_none = '"store-missing"' in tried or '"baseline-unknown"' in tried  # codes are the same in each language
-        code, answer = run_program("baseline", "save" if has_none else "compare", *words)
-        say(f"{answer}\n  all of them: oomscope baseline list --store {shlex.quote(words[words.index('--store') + 1])}")
+        store = os.environ.get("OOMSCOPE_STORE") or str(Path(path).with_name("baselines.sqlite"))
+        words = [*arguments] if "--store" in arguments else ["--store", store, *arguments]
+        code, answer = run_program("baseline", "compare", str(self.save(path)), "--or-save", "--name", name, *words)
+        say(answer)
         return code
 
     def _rows(self) -> list[tuple[Any, ...]]:
