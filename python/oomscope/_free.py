@@ -52,8 +52,8 @@ def free(*names: str) -> Freed:
     cycles, returns cached memory to the driver, and reports what of them is still alive, and who holds it.
 
     print(oomscope.free("model", "optimizer")). Raises NameError, before anything is deleted, if a name is not there.
-    In a function, a name is unbound where Python allows it (before 3.12), else set to None. Takes some seconds in a
-    process of a million objects. Memory is freed when nothing shares it any more: views and detached tensors are holders too.
+    In a function a name is set to None: it cannot be unbound from outside. Takes some seconds in a process of a million
+    objects. Memory is freed when nothing shares it any more: views and detached tensors are holders too.
     Source: the gc module, and torch's weak references of storages; what C++ alone holds has no name."""
     caller, result = sys._getframe(1), Freed()
     scope = {**caller.f_globals, **caller.f_locals}
@@ -82,12 +82,9 @@ def _delete(frame: types.FrameType, name: str) -> None:
     if name not in names or not frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function's
         (names if name in names else frame.f_globals).pop(name)
         return
-    if sys.version_info >= (3, 12):
-        names[name] = None  # a local cannot be unbound from outside
-    else:
-        del names[name]
+    names[name] = None
     if sys.version_info < (3, 13):  # from there on it is written through (PEP 667)
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(1))
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
 def _storages_behind(roots: dict[str, Any]) -> list[dict[str, Any]]:
