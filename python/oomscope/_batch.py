@@ -81,7 +81,7 @@ class _State:
     def __init__(self, named: list[Any]) -> None:
         import torch
         things = [*named, *gc.get_objects()]
-        modules, optimizers = _of(things, torch.nn.Module), _of(things, torch.optim.Optimizer)
+        modules, optimizers = _torch.of_kind(things, torch.nn.Module), _torch.of_kind(things, torch.optim.Optimizer)
         self._modes = [(each, each.training) for each in modules]
         self._states = [(each, _entries(each.state)) for each in optimizers]
         self._groups = [(group, dict(group)) for each in optimizers for group in each.param_groups]
@@ -94,7 +94,7 @@ class _State:
         self._values = [(weakref.ref(each), torch.UntypedStorage(count).copy_(each.untyped_storage()))
                         for each, count in _torch.storages(alive).values()]
         scaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)  # torch 2.3 on
-        others = [*named, *_of(things, torch.optim.lr_scheduler.LRScheduler, scaler)]
+        others = [*named, *_torch.of_kind(things, torch.optim.lr_scheduler.LRScheduler, scaler)]
         others += [random, torch.default_generator, getattr(sys.modules.get("numpy"), "random", None)]
         self._others = [_way_back(each) for each in others
                         if not isinstance(each, (torch.nn.Module, torch.optim.Optimizer))]
@@ -124,11 +124,6 @@ class _State:
             gc.collect()
             cuda.synchronize()
             cuda.empty_cache()
-
-
-def _of(things: list[Any], *kinds: type) -> list[Any]:
-    """Without isinstance, which asks proxies for their class."""
-    return list({id(each): each for each in things if issubclass(type(each), kinds)}.values())
 
 
 def _entries(state: Any) -> dict[Any, Any]:

@@ -25,7 +25,7 @@ MOST_SHOWN = 20
 MOST_HOLDERS = 3  # named of a tensor
 Roots = Iterable["tuple[str, Any]"]
 _NOT_OWNED = type, types.ModuleType, types.FunctionType, types.FrameType  # they lead to what is no part of a value
-_PARTS = re.compile(r"(?:\._|\['_)(?:modules|parameters|buffers)(?:'\])?\['([^']*)'\]")  # of a module
+_PARTS = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")  # of a module
 
 
 class Freed(Table):
@@ -152,11 +152,12 @@ def _name_holders(rows: list[dict[str, Any]]) -> None:
 
 def _roots(known: list[Any]) -> tuple[Roots, ...]:
     """Names that a person can act on; behind them, what no name leads to: objects, and at last bare containers."""
-    bare = dict, list, tuple, set, types.CellType, types.FrameType
+    ends = types.FrameType, *_torch.tensor_kinds()
+    bare = dict, list, tuple, set, types.CellType, *ends
     spaces = (("", vars(each)) for each in list(sys.modules.values()) if isinstance(each, types.ModuleType))
     return ((root for roots in (_locals(), spaces) for root in roots),
-            ((type(each).__name__, each) for each in known if not issubclass(type(each), bare)),
-            ((type(each).__name__, each) for each in known if not issubclass(type(each), types.FrameType)))
+            ((type(each).__name__, each) for each in known if not _is(each, *bare)),
+            ((type(each).__name__, each) for each in known if not _is(each, *ends)))
 
 
 def _locals() -> Roots:
@@ -197,18 +198,17 @@ def _names_of(wanted: set[int], *groups: Roots, owned: bool = False) -> dict[int
             parent = queue.popleft()
             for child in (*gc.get_referents(parent), *_hidden(parent, nodes, owned)):
                 if id(child) in wanted and len(found[id(child)]) < MOST_HOLDERS:
-                    found[id(child)].append(_text(came, parent) + _step(parent, child))
+                    found[id(child)].append(_way(came, parent, child))
                 if id(child) not in came:
                     came[id(child)] = parent
-                    if gc.is_tracked(child) and not (owned and isinstance(child, _NOT_OWNED)):
+                    if gc.is_tracked(child) and not (owned and _is(child, *_NOT_OWNED)):
                         queue.append(child)
     return found
 
 
 def _hidden(parent: Any, nodes: set[Any], owned: bool) -> list[Any]:
     """What C++ keeps of a tensor: its gradient, and the leaves of its graph, each node once for all tensors."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None or not issubclass(type(parent), torch.Tensor):
+    if not _is(parent, *_torch.tensor_kinds()):
         return []
     leaves, ahead = [parent.grad if parent.is_leaf else None], [] if owned else [parent.grad_fn]
     while ahead:
@@ -220,36 +220,54 @@ def _hidden(parent: Any, nodes: set[Any], owned: bool) -> list[Any]:
     return leaves
 
 
-def _text(came: dict[int, Any], value: Any) -> str:
-    """The way to the value, from its root or the module in whose globals it is."""
-    if isinstance(value, dict) and isinstance(value.get("__name__"), str) and "__builtins__" in value:
-        return f"global {value['__name__']}"
-    before = came[id(value)]
-    return before if isinstance(before, str) else _text(came, before) + _step(before, value)
+def _way(came: dict[int, Any], parent: Any, child: Any) -> str:
+    """The way to the child through the parent, from its root or the module in whose globals it is."""
+    before = came[id(parent)]
+    if _is(parent, dict) and _is(parent.get("__name__"), str) and "__builtins__" in parent:
+        way = f"global {parent['__name__']}"
+    else:
+        way = before if isinstance(before, str) else _way(came, before, parent)
+    return way + _step(parent, child, before)
 
 
-def _step(parent: Any, child: Any) -> str:
-    """How the parent names the child."""
-    if isinstance(parent, dict):
-        key = next((key for key, value in parent.items() if value is child), "as a key")
-        return f".{key}" if "__builtins__" in parent else f"[{_short(key)}]"
-    if isinstance(parent, (list, tuple)):
-        return f"[{next((i for i, value in enumerate(parent) if value is child), '?')}]"
-    if isinstance(parent, types.FrameType):
-        return f" < a local of {parent.f_code.co_name}(), kept by a traceback or suspended"
-    if isinstance(parent, functools._lru_cache_wrapper):
-        return f" < the cache of {getattr(parent, '__qualname__', '?')}"
-    if isinstance(parent, types.CellType):
-        return " (closure)"
-    if child is getattr(parent, "__dict__", None):
+def _step(parent: Any, child: Any, owner: Any) -> str:
+    """How the parent names the child. `owner`: who referred to the parent."""
+    if _is(parent, dict):
+        keys = [key for key, value in parent.items() if value is child]
+        if not keys:
+            return " as a key"
+        return f".{keys[0]}" if "__builtins__" in parent or _is_attributes(parent, owner) else f"[{_short(keys[0])}]"
+    if _is_attributes(child, parent):
         return ""
-    if getattr(parent, "is_leaf", False) is True and parent.grad is child:
-        return ".grad"
-    if getattr(parent, "grad_fn", None) is not None:
-        return " < the graph of a tensor"
-    key = next((key for key, value in getattr(parent, "__dict__", {}).items() if value is child), None)
+    if _is(parent, list, tuple):
+        return f"[{next((i for i, value in enumerate(parent) if value is child), '?')}]"
+    if _is(parent, types.FrameType):
+        return f" < a local of {parent.f_code.co_name}(), kept by a traceback or suspended"
+    if _is(parent, functools._lru_cache_wrapper):
+        return f" < the cache of {getattr(parent, '__qualname__', '?')}"
+    if _is(parent, types.CellType):
+        return " (closure)"
+    if _is(parent, *_torch.tensor_kinds()) and _is(child, *_torch.tensor_kinds()):
+        return ".grad" if parent.is_leaf else " < the graph of a tensor"
+    key = next((key for key, value in _attributes(parent).items() if value is child), None)
     kind = f" < {type(parent).__name__} {getattr(getattr(parent, 'func', parent), '__qualname__', '')}".rstrip()
     return f".{key}" if key else kind
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """Without isinstance, which asks proxies for their class."""
+    return issubclass(type(value), kinds)
+
+
+def _attributes(value: Any) -> Any:
+    try:
+        return vars(value)
+    except Exception:  # whatever a proxy raises
+        return {}
+
+
+def _is_attributes(value: Any, owner: Any) -> bool:
+    return _is(value, dict) and (_is(owner, type) or _attributes(owner) is value)
 
 
 def _short(key: Any) -> str:

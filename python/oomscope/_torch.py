@@ -148,8 +148,17 @@ def phase_of_this_thread() -> str:
 
 def tensors_alive() -> list[Any]:
     """All that Python objects refer to."""
+    return of_kind(gc.get_objects(), *tensor_kinds())
+
+
+def tensor_kinds() -> tuple[type, ...]:
     torch = sys.modules.get("torch")
-    return [] if torch is None else [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
+    return () if torch is None else (torch.Tensor,)
+
+
+def of_kind(things: Iterable[Any], *kinds: type) -> list[Any]:
+    """Each once. Without isinstance, which asks proxies for their class."""
+    return list({id(each): each for each in things if issubclass(type(each), kinds)}.values())
 
 
 def storages(tensors: Iterable[Any]) -> dict[int, tuple[Any, int]]:
