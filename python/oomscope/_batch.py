@@ -6,10 +6,12 @@ import collections.abc
 import copy
 import functools
 import gc
+import itertools
 import random
 import sys
 import traceback
-from typing import Any, Callable, Iterable
+import weakref
+from typing import Any, Callable, Iterable, Iterator
 
 from . import _torch
 from ._marks import progress
@@ -26,18 +28,19 @@ def find_batch_size(step: Callable[[int], Any], start: int = 1, *, most: int = 1
 
     step(n) makes its own batch of n and does what one training step does. Two steps, since the optimizer's state comes
     with the first and meets the activations only in the second. Before each try and at the end these are put back as
-    they were: parameters, buffers, gradients and modes of every module that is alive; optimizers, schedulers and
-    gradient scalers; random state (Python, numpy, torch on all devices); whatever else has state_dict() or is a random
-    generator, if `state` names it; and memory to the byte. What is not: tensors of no module, plain attributes and
-    counters, iterators and files, and a lazy module's weights: run it on a batch first. Needs a copy of that state on
-    the CPU. Other errors of step are raised, after putting back. OOMs in here are neither recorded nor counted.
+    they were: every tensor that is alive and on a card, needs a gradient, or is a module's or an optimizer's; gradients;
+    modes of modules; optimizers, schedulers and gradient scalers; random state (Python, numpy, torch on all devices);
+    whatever else is a tensor, has state_dict() or is a random generator, if `state` names it; and memory to the byte.
+    What is not: plain attributes and counters, iterators and files, and a lazy module's weights: run it on a batch
+    first. Needs a copy of that state on the CPU. Other errors of step are raised, after putting back. OOMs in here are
+    neither recorded nor counted.
     Source: the step itself; nothing is estimated. Raises ValueError for sizes that make no sense, and ImportError
     without torch."""
     whole("most", most, whole("start", start))
     whole("steps", steps)
     if not callable(step):
         raise ValueError(f"find_batch_size: step={step!r}: a function of the batch size")
-    kept = _State(state)
+    kept = _State(list(state))
 
     def fits(n: int) -> bool:
         kept.put_back()
@@ -75,45 +78,43 @@ def _is_oom(error: BaseException) -> bool:
 class _State:
     """A copy on the CPU of all that a step changes, and the way back: in place, so that no tensor moves."""
 
-    def __init__(self, named: Iterable[Any]) -> None:
+    def __init__(self, named: list[Any]) -> None:
         import torch
         things = [*named, *gc.get_objects()]
-        modules = _of(things, torch.nn.Module)
-        optimizers = _of(things, torch.optim.Optimizer)
-        tensors = [each for module in modules for each in (*module.parameters(False), *module.buffers(False))]
-        tensors += [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
-        tensors += [value for optimizer in optimizers for entries in optimizer.state.values()
-                    for value in entries.values() if isinstance(value, torch.Tensor)]
-        tensors = [each for each in _of(tensors, torch.Tensor) if _torch.storages([each])]  # not meta, fake, lazy
-        self._values = [(each, _copy(each)) for each in tensors]
-        self._gradients = [(each, None if each.grad is None else _copy(each.grad)) for each in tensors if each.is_leaf]
+        modules, optimizers = _torch.of_kind(things, torch.nn.Module), _torch.of_kind(things, torch.optim.Optimizer)
         self._modes = [(each, each.training) for each in modules]
-        self._optimizers = [(each, [dict(group) for group in each.param_groups],
-                             {p: dict(entries) for p, entries in each.state.items()}) for each in optimizers]
+        self._states = [(each, _entries(each.state)) for each in optimizers]
+        self._groups = [(group, dict(group)) for each in optimizers for group in each.param_groups]
+        owned = [*named, *(each for module in modules for each in (*module.parameters(False), *module.buffers(False))),
+                 *(value for _, state in self._states for entries in state.values() for value in entries.values())]
+        ids = set(map(id, owned))
+        alive = [each for each in _torch.tensors_alive() if each.is_cuda or each.requires_grad or id(each) in ids]
+        self._gradients = [(each, None if each.grad is None else each.grad.to("cpu", copy=True))
+                           for each in alive if each.requires_grad and each.is_leaf]
+        self._values = [(weakref.ref(each), torch.UntypedStorage(count).copy_(each.untyped_storage()))
+                        for each, count in _torch.storages(alive).values()]
         scaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)  # torch 2.3 on
-        others = [*named, *_of(things, torch.optim.lr_scheduler.LRScheduler, scaler)]
+        others = [*named, *_torch.of_kind(things, torch.optim.lr_scheduler.LRScheduler, scaler)]
         others += [random, torch.default_generator, getattr(sys.modules.get("numpy"), "random", None)]
-        self._others = [_way_back(each) for each in others if not isinstance(each, (torch.nn.Module, torch.optim.Optimizer))]
+        self._others = [_way_back(each) for each in others
+                        if not isinstance(each, (torch.nn.Module, torch.optim.Optimizer))]
         cuda = _torch.cuda()
         if cuda is not None:
             self._others.append(functools.partial(cuda.set_rng_state_all, cuda.get_rng_state_all()))
 
     def put_back(self) -> None:
-        import torch
-        with torch.no_grad():
-            for tensor, value in self._values:
-                tensor.copy_(value)
-            for tensor, gradient in self._gradients:
-                if gradient is None or tensor.grad is None:
-                    tensor.grad = gradient if gradient is None else gradient.to(tensor.device)
-                else:
-                    tensor.grad.copy_(gradient)
-        for optimizer, groups, states in self._optimizers:
+        for tensor, gradient in self._gradients:
+            tensor.grad = None if gradient is None else gradient.to(tensor.device, copy=True)
+        for kept, value in self._values:
+            tensor = kept()
+            if tensor is not None:
+                tensor.untyped_storage().copy_(value)
+        for optimizer, state in self._states:
             optimizer.state.clear()
-            optimizer.state.update({p: dict(entries) for p, entries in states.items()})
-            for group, values in zip(optimizer.param_groups, groups):
-                group.clear()
-                group.update(values)
+            optimizer.state.update(_entries(state))
+        for group, values in self._groups:
+            group.clear()
+            group.update(values)
         for module, mode in self._modes:
             module.training = mode
         for restores in self._others:
@@ -125,13 +126,9 @@ class _State:
             cuda.empty_cache()
 
 
-def _of(things: list[Any], *kinds: type) -> list[Any]:
-    """Without isinstance, which asks proxies for their class."""
-    return list({id(each): each for each in things if issubclass(type(each), kinds)}.values())
-
-
-def _copy(tensor: Any) -> Any:
-    return tensor.detach().to("cpu", copy=True)
+def _entries(state: Any) -> dict[Any, Any]:
+    """An optimizer's state, apart from its tensors a copy."""
+    return {parameter: dict(entries) for parameter, entries in state.items()}
 
 
 def _way_back(thing: Any) -> Callable[[], Any]:
@@ -158,22 +155,23 @@ class static_input:
 
     def __init__(self, device: Any = "cuda") -> None:
         self._device = device
-        self._buffers: dict[tuple[Any, ...], Any] = {}
+        self._buffers: dict[int, Any] = {}
 
     def __call__(self, batch: Any) -> Any:
-        return self._load(batch, ())
+        return self._load(batch, itertools.count())
 
-    def _load(self, value: Any, place: tuple[Any, ...]) -> Any:
-        torch: Any = sys.modules.get("torch")
+    def _load(self, value: Any, places: Iterator[int]) -> Any:
+        import torch
         if isinstance(value, collections.abc.MutableMapping):
             loaded = copy.copy(value)
-            loaded.update({key: self._load(each, (*place, key)) for key, each in value.items()})
+            loaded.update({key: self._load(each, places) for key, each in value.items()})
             return loaded
         if isinstance(value, (list, tuple)):
-            items = [self._load(each, (*place, i)) for i, each in enumerate(value)]
+            items = [self._load(each, places) for each in value]
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-        if torch is None or not isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.Tensor):
             return value
+        place = next(places)
         buffer = self._buffers.pop(place, None)
         if buffer is None or buffer.dtype != value.dtype or buffer.numel() < value.numel():
             buffer = None  # freed before the next is made

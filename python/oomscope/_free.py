@@ -1,30 +1,31 @@
 """free("model", "optimizer"): deletes names, clears what holds tensors unseen, and says who still holds the rest.
 
-The storages behind the names are noted first, by weak reference. From all tensors that then still share one of them the
-search goes upwards through gc.get_referrers, all at once and a level at a time, until names are found that a person can
-act on. What is invisible to the collector is looked up before: locals of running frames, and gradients and graphs,
-which C++ holds.
+One search answers both what is behind the names, and who holds what remains of it: breadth first through whatever
+objects refer to (gc.get_referents), so that each tensor is found by its shortest name. What is behind the names are the
+tensors within reach of their values; who holds the rest is found from all globals and all locals of running functions.
+What the collector does not see, since C++ holds it, is added: gradients, and the leaves of graphs.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
 import gc
-import itertools
+import re
 import sys
 import threading
 import traceback
 import types
 from collections import defaultdict, deque
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable
 
 from . import _torch
-from ._program import Table, size
+from ._program import Table
 
-DEEPEST = 12  # levels of containers between a tensor and a name
-MOST_OBJECTS = 2000  # looked behind on each level
-MOST_NODES = 1_000_000  # of graphs, looked at
 MOST_SHOWN = 20
+MOST_HOLDERS = 3  # named of a tensor
+Roots = Iterable["tuple[str, Any]"]
+_NOT_OWNED = type, types.ModuleType, types.FunctionType, types.FrameType  # they lead to what is no part of a value
+_PARTS = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")  # of a module
 
 
 class Freed(Table):
@@ -36,17 +37,14 @@ class Freed(Table):
         self.cleared: list[tuple[str, int]] = []
         self.remaining: list[dict[str, Any]] = []
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _rows(self) -> list[tuple[Any, ...]]:
         held, others = self.remaining[:MOST_SHOWN], self.remaining[MOST_SHOWN:]
-        rows: list[tuple[str, ...]] = [("", "bytes", ""), ("freed", size(self.freed), "")]
-        rows += [(f"cleared {what}", size(count), "") for what, count in self.cleared]
-        if held:
-            rows.append(("still held", size(_bytes(self.remaining)), ""))
-        rows += [(f"  {each['name']} {each['shape']}", size(each["bytes"]), "by " + " and ".join(each["holders"]))
+        rows: list[tuple[Any, ...]] = [("", "bytes"), ("freed", self.freed)]
+        rows += [(f"cleared {what}", count) for what, count in self.cleared]
+        rows += [("still held", _bytes(self.remaining))] if held else []
+        rows += [(f"  {each['name']} {each['shape']}", each["bytes"], "by " + " and ".join(each["holders"]))
                  for each in held]
-        if others:
-            rows.append((f"  [{len(others)} others]", size(_bytes(others)), ""))
-        return rows
+        return rows + [(f"  [{len(others)} others]", _bytes(others))] if others else rows
 
 
 def free(*names: str) -> Freed:
@@ -54,8 +52,8 @@ def free(*names: str) -> Freed:
     cycles, returns cached memory to the driver, and reports what of them is still alive, and who holds it.
 
     print(oomscope.free("model", "optimizer")). Raises NameError, before anything is deleted, if a name is not there.
-    In a function, a name is unbound where Python allows it (before 3.12), else set to None. Takes about a second in a
-    large process. Memory is freed when nothing shares it any more: views and detached tensors are holders too.
+    In a function a name is set to None: it cannot be unbound from outside. Takes some seconds in a process of a million
+    objects. Memory is freed when nothing shares it any more: views and detached tensors are holders too.
     Source: the gc module, and torch's weak references of storages; what C++ alone holds has no name."""
     caller, result = sys._getframe(1), Freed()
     scope = {**caller.f_globals, **caller.f_locals}
@@ -84,46 +82,20 @@ def _delete(frame: types.FrameType, name: str) -> None:
     if name not in names or not frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function's
         (names if name in names else frame.f_globals).pop(name)
         return
-    if sys.version_info >= (3, 12):
-        names[name] = None  # a local cannot be unbound from outside
-    else:
-        del names[name]
+    names[name] = None
     if sys.version_info < (3, 13):  # from there on it is written through (PEP 667)
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(1))
-
-
-def _tensors_of(roots: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Tensors reachable through containers, attributes, modules and optimizers, each once, with its shortest name."""
-    torch = _torch.torch_module()
-    seen: set[int] = set()
-    queue = deque(roots.items())
-    while torch is not None and queue:
-        name, value = queue.popleft()
-        if id(value) in seen or isinstance(value, (str, bytes, int, float, type, types.ModuleType, types.FunctionType)):
-            continue
-        seen.add(id(value))
-        if isinstance(value, torch.Tensor):
-            yield name, value
-            if value.is_leaf and value.grad is not None:
-                queue.append((name + ".grad", value.grad))
-        elif isinstance(value, dict):
-            queue += [(f"{name}[{_short(key)}]", each) for key, each in value.items()]
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            queue += [(f"{name}[{i}]", each) for i, each in enumerate(value)]
-        elif hasattr(value, "__dict__"):
-            own = [*value.named_parameters(), *value.named_buffers()] if isinstance(value, torch.nn.Module) else []
-            queue += [(f"{name}.{key}", each) for key, each in (*own, *vars(value).items())]
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
 def _storages_behind(roots: dict[str, Any]) -> list[dict[str, Any]]:
     """A row a storage: name and shape of the first tensor on it, bytes, address, and a weak reference of torch's."""
-    tensors = list(_tensors_of(roots))
-    names = {id(tensor): name for name, tensor in tensors}
-    if tensors:
+    tensors = {id(each): each for each in _torch.tensors_alive()}
+    names = _names_of(set(tensors), roots.items(), owned=True)
+    if names:
         from torch.multiprocessing.reductions import StorageWeakRef
-    return [{"name": names[id(tensor)], "shape": tuple(tensor.shape), "bytes": count, "address": address,
-             "storage": StorageWeakRef(tensor.untyped_storage())}
-            for address, (tensor, count) in _torch.storages(tensor for _, tensor in tensors).items() if count]
+    return [{"name": _PARTS.sub(r".\1", names[id(tensor)][0]), "shape": tuple(tensor.shape), "bytes": count,
+             "address": address, "storage": StorageWeakRef(tensor.untyped_storage())}
+            for address, (tensor, count) in _torch.storages(tensors[each] for each in names).items() if count]
 
 
 def _alive(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -167,137 +139,135 @@ def _clear_notebook() -> None:
 def _name_holders(rows: list[dict[str, Any]]) -> None:
     if not rows:
         return
-    known = {id(each) for each in gc.get_objects()}  # what comes from now on is this search's own
-    local_names = _names_in_frames()
+    known = gc.get_objects()  # what comes from now on is this search's own
     tensors = defaultdict(list)
     for each in _torch.tensors_alive():
         for address in _torch.storages([each]):
-            tensors[address].append(each)
-    parents = _parents([each for row in rows for each in tensors[row["address"]]], known)
+            tensors[address].append(id(each))
+    names = _names_of({each for row in rows for each in tensors[row["address"]]}, *_roots(known))
     for row in rows:
-        row["holders"] = _holders(tensors[row["address"]], parents, local_names)
+        holders = [name for each in tensors[row["address"]] for name in names.get(each, ())]
+        row["holders"] = holders[:MOST_HOLDERS] or ["something outside Python: C++"]
 
 
-def _names_in_frames() -> dict[int, str]:
-    """By id of a value, which running function has it as a local. Nothing is left behind: before 3.13 a frame keeps the
-    dictionary that f_locals made, and with it its values; where nobody else has that dictionary it is emptied again."""
-    found: dict[int, str] = {}
+def _roots(known: list[Any]) -> tuple[Roots, ...]:
+    """Names that a person can act on; behind them, what no name leads to: objects, and at last bare containers."""
+    ends = types.FrameType, *_torch.tensor_kinds()
+    bare = dict, list, tuple, set, types.CellType, *ends
+    spaces = (("", vars(each)) for each in list(sys.modules.values()) if isinstance(each, types.ModuleType))
+    return ((root for roots in (_locals(), spaces) for root in roots),
+            ((type(each).__name__, each) for each in known if not _is(each, *bare)),
+            ((type(each).__name__, each) for each in known if not _is(each, *ends)))
+
+
+def _locals() -> Roots:
+    """Of all running functions but ours. Nothing is left behind: before 3.13 a frame keeps the dictionary that f_locals
+    made, and with it its values; where nobody else has that dictionary it is emptied again."""
     threads = {thread.ident: thread.name for thread in threading.enumerate()}
     for ident, top in sys._current_frames().items():
         where = "" if ident == threading.get_ident() else f" in thread {threads.get(ident, ident)!r}"
         for frame, _ in traceback.walk_stack(top):
-            if not frame.f_code.co_flags & 1 or str(frame.f_globals.get("__name__")).startswith("oomscope."):
-                continue  # a module's names are found as its globals
+            if str(frame.f_globals.get("__name__")).startswith("oomscope."):
+                continue
+            yield "", frame.f_globals  # of exec(), which is in no module
             names = frame.f_locals
-            found.update((id(value), f"{name}, a local of {frame.f_code.co_name}(){where}")
-                         for name, value in names.items())
-            if sys.version_info < (3, 13) and sys.getrefcount(names) <= 3:  # the frame's, ours, the argument's
-                names.clear()
+            if names is frame.f_globals:
+                continue
+            yield from [(f"{name}, a local of {frame.f_code.co_name}(){where}: ", each) for name, each in names.items()]
+            if sys.version_info < (3, 13) and frame.f_code.co_flags & 1 and sys.getrefcount(names) <= 3:
+                names.clear()  # the references are the frame's, ours, and the argument's
+
+
+def _names_of(wanted: set[int], *groups: Roots, owned: bool = False) -> dict[int, list[str]]:
+    """By id of each wanted object the ways to it from the first group of roots from which there are any, shortest
+    first, at most MOST_HOLDERS. `owned`: through what belongs to the roots alone."""
+    found: dict[int, list[str]] = defaultdict(list)
+    came: dict[int, Any] = {}  # by id: the first that referred to it, or the text of a root
+    nodes: set[Any] = set()
+    for roots in groups:
+        if len(found) == len(wanted):
+            break
+        queue: deque[Any] = deque()
+        for text, root in roots:
+            if id(root) in wanted and len(found[id(root)]) < MOST_HOLDERS:
+                found[id(root)].append(text.rstrip(": "))
+            if id(root) not in came:
+                came[id(root)] = text
+                queue.append(root)
+        while queue:
+            parent = queue.popleft()
+            for child in (*gc.get_referents(parent), *_hidden(parent, nodes, owned)):
+                if id(child) in wanted and len(found[id(child)]) < MOST_HOLDERS:
+                    found[id(child)].append(_way(came, parent, child))
+                if id(child) not in came:
+                    came[id(child)] = parent
+                    if gc.is_tracked(child) and not (owned and _is(child, *_NOT_OWNED)):
+                        queue.append(child)
     return found
 
 
-def _parents(tensors: list[Any], known: set[int]) -> dict[int, list[Any]]:
-    """By id of an object, who of the known refers to it, from these upwards."""
-    parents: dict[int, list[Any]] = defaultdict(list)
-    hidden = _hidden(tensors)
-    for child, parent in hidden:
-        parents[id(child)].append(parent)
-    level = [*tensors, *(parent for _, parent in hidden)]
-    seen = {id(each) for each in level}
-    for _ in range(DEEPEST):
-        children = {id(each) for each in level}
-        above = []
-        for referrer in gc.get_referrers(*level) if level else []:
-            if id(referrer) not in known or isinstance(referrer, types.FrameType) and _is_running(referrer):
-                continue
-            for child in children.intersection(map(id, gc.get_referents(referrer))):
-                parents[child].append(referrer)
-            if id(referrer) not in seen and not _is_end(referrer):
-                seen.add(id(referrer))
-                above.append(referrer)
-        level = above[:MOST_OBJECTS]
-    return parents
+def _hidden(parent: Any, nodes: set[Any], owned: bool) -> list[Any]:
+    """What C++ keeps of a tensor: its gradient, and the leaves of its graph, each node once for all tensors."""
+    if not _is(parent, *_torch.tensor_kinds()):
+        return []
+    leaves, ahead = [parent.grad if parent.is_leaf else None], [] if owned else [parent.grad_fn]
+    while ahead:
+        node = ahead.pop()
+        if node is not None and node not in nodes:
+            nodes.add(node)
+            ahead += [following for following, _ in node.next_functions]
+            leaves.append(getattr(node, "variable", None))  # AccumulateGrad's
+    return leaves
 
 
-def _hidden(tensors: list[Any]) -> list[tuple[Any, Any]]:
-    """(what is held, who holds it), of these tensors, where the collector does not see that: a gradient by its tensor,
-    a leaf by the results of the graphs that it is in."""
-    wanted, everything = {id(each) for each in tensors}, _torch.tensors_alive()
-    gradients = ((each.grad, each) for each in everything if each.is_leaf)
-    graphs = ((leaf, each) for each in everything if each.grad_fn is not None for leaf in _leaves_of(each))
-    return [pair for pair in (*gradients, *itertools.islice(graphs, MOST_NODES)) if id(pair[0]) in wanted]
+def _way(came: dict[int, Any], parent: Any, child: Any) -> str:
+    """The way to the child through the parent, from its root or the module in whose globals it is."""
+    before = came[id(parent)]
+    if _is(parent, dict) and _is(parent.get("__name__"), str) and "__builtins__" in parent:
+        way = f"global {parent['__name__']}"
+    else:
+        way = before if isinstance(before, str) else _way(came, before, parent)
+    return way + _step(parent, child, before)
 
 
-def _leaves_of(tensor: Any) -> Iterator[Any]:
-    """Of each node of the graph that the tensor keeps the leaf that it accumulates into, or None."""
-    seen, nodes = set(), [tensor.grad_fn]
-    while nodes:
-        node = nodes.pop()
-        if node is not None and node not in seen:
-            seen.add(node)
-            nodes += [following for following, _ in node.next_functions]
-            yield getattr(node, "variable", None)  # AccumulateGrad's
-
-
-def _holders(tensors: list[Any], parents: dict[int, list[Any]], local_names: dict[int, str]) -> list[str]:
-    """The names that lead to them, nearest first, at most three; else the last of what leads nowhere."""
-    found: dict[str, None] = {}
-    queue: deque[tuple[Any, str]] = deque((tensor, "") for tensor in tensors)
-    seen = {id(tensor) for tensor in tensors}
-    last = "something outside Python: C++"
-    while queue and len(found) < 3:
-        value, tail = queue.popleft()
-        last = f"{type(value).__name__}{tail}" if tail else last
-        if id(value) in local_names:
-            found[local_names[id(value)] + (f": {tail}" if tail else "")] = None
-        for parent in parents.get(id(value), ()):
-            if _is_end(parent):
-                found[_step(parent, value) + tail] = None
-            elif id(parent) not in seen:
-                seen.add(id(parent))
-                queue.append((parent, _step(parent, value) + tail))
-    return list(found)[:3] or [last]
-
-
-def _is_end(value: Any) -> bool:
-    """Can a person act on it, so that the search ends there?"""
-    return isinstance(value, (type, types.FrameType, threading.Thread, functools._lru_cache_wrapper)) \
-        or _is_namespace(value)
-
-
-def _is_namespace(value: Any) -> bool:
-    """A module's globals?"""
-    return isinstance(value, dict) and isinstance(value.get("__name__"), str) and "__builtins__" in value
-
-
-def _is_running(frame: types.FrameType) -> bool:
-    """Then its locals are known, by name. Others are kept by a traceback, or a generator."""
-    return any(frame is each for top in sys._current_frames().values() for each, _ in traceback.walk_stack(top))
-
-
-def _step(parent: Any, child: Any) -> str:
-    """How the parent names the child."""
-    if isinstance(parent, dict):
-        keys = [key for key, value in parent.items() if value is child] or ["as a key"]
-        return f"global {parent['__name__']}.{keys[0]}" if _is_namespace(parent) else f"[{_short(keys[0])}]"
-    if isinstance(parent, (list, tuple)):
+def _step(parent: Any, child: Any, owner: Any) -> str:
+    """How the parent names the child. `owner`: who referred to the parent."""
+    if _is(parent, dict):
+        keys = [key for key, value in parent.items() if value is child]
+        if not keys:
+            return " as a key"
+        return f".{keys[0]}" if "__builtins__" in parent or _is_attributes(parent, owner) else f"[{_short(keys[0])}]"
+    if _is_attributes(child, parent):
+        return ""
+    if _is(parent, list, tuple):
         return f"[{next((i for i, value in enumerate(parent) if value is child), '?')}]"
-    if isinstance(parent, types.FrameType):
-        return f"a local of {parent.f_code.co_name}(), kept by a traceback or suspended"
-    if isinstance(parent, threading.Thread):
-        return f"thread {parent.name!r}"
-    if isinstance(parent, functools._lru_cache_wrapper):
-        return f"the cache of {getattr(parent, '__qualname__', '?')}"
-    if isinstance(parent, types.CellType):
+    if _is(parent, types.FrameType):
+        return f" < a local of {parent.f_code.co_name}(), kept by a traceback or suspended"
+    if _is(parent, functools._lru_cache_wrapper):
+        return f" < the cache of {getattr(parent, '__qualname__', '?')}"
+    if _is(parent, types.CellType):
         return " (closure)"
-    if isinstance(parent, type):
-        return f"class {parent.__qualname__}"
-    if getattr(parent, "grad_fn", None) is not None:
-        return " < the graph of a tensor"
-    key = "grad" if getattr(parent, "grad", None) is child else next(
-        (key for key, value in getattr(parent, "__dict__", {}).items() if value is child), "")
+    if _is(parent, *_torch.tensor_kinds()) and _is(child, *_torch.tensor_kinds()):
+        return ".grad" if parent.is_leaf else " < the graph of a tensor"
+    key = next((key for key, value in _attributes(parent).items() if value is child), None)
     kind = f" < {type(parent).__name__} {getattr(getattr(parent, 'func', parent), '__qualname__', '')}".rstrip()
-    return "." + key if key else kind
+    return f".{key}" if key else kind
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """Without isinstance, which asks proxies for their class."""
+    return issubclass(type(value), kinds)
+
+
+def _attributes(value: Any) -> Any:
+    try:
+        return vars(value)
+    except Exception:  # whatever a proxy raises
+        return {}
+
+
+def _is_attributes(value: Any, owner: Any) -> bool:
+    return _is(value, dict) and (_is(owner, type) or _attributes(owner) is value)
 
 
 def _short(key: Any) -> str:

@@ -13,9 +13,10 @@ import re
 import tracemalloc
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from . import _torch
-from ._program import Table, size, whole
+from ._program import Table, whole
 
 
 class host_profile(Table):
@@ -54,10 +55,9 @@ class host_profile(Table):
         self.outside = [(name, figures[name]) for name in ("shared memory (tensors)", "pinned memory (tensors)")]
         self.outside += _workers()
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        shown = [(name, size(count)) for name, count in self.rows]
-        shown.append(("total: unshared bytes of this process", "unknown" if self.total is None else size(self.total)))
-        return [("grown by", "bytes"), *shown, *((name, size(count)) for name, count in self.outside if count)]
+    def _rows(self) -> list[tuple[Any, ...]]:
+        total = ("total: unshared bytes of this process", "unknown" if self.total is None else self.total)
+        return [("grown by", "bytes"), *self.rows, total, *(row for row in self.outside if row[1])]
 
 
 def _sum(rows: list[tuple[str, int]]) -> int:

@@ -95,8 +95,7 @@ class Watcher:
         while _torch.process_group() is None and not self._over.wait(1):
             pass
         with contextlib.suppress(Exception):  # a store of another kind, or one that is gone: then nobody asks
-            self._board = board = Board()
-            board.answer(summary_of_this_rank, self._over)
+            Board().answer(summary_of_this_rank, self._over)
 
 
 def _tell(case: Path, context: dict[str, Any], ranks: str, lost: str, evidence: bytes) -> None:

@@ -33,7 +33,7 @@ class Progress:
         self._marks: deque[dict[str, Any]] = deque(maxlen=MOST_MARKS)
         self._leader: weakref.ref[Any] | None = None
         self._is_stepping = False
-        self._scopes: dict[str, tuple[str, Any]] = {}  # by kind: name, record_function
+        self._scopes: dict[str, tuple[str, contextlib.ExitStack]] = {}  # by kind: name, what ends it
         self._started = False
 
     def start(self) -> None:
@@ -80,7 +80,6 @@ class Progress:
         own, *others = arguments  # the optimizer itself
         if not any(map(callable, (*others, *options.values()))):
             self._tell("before_optimizer", optimizer)
-            return None
 
         def watched(value: Any) -> Any:
             def closure() -> Any:
@@ -106,25 +105,22 @@ class Progress:
         """Ours may fail; the user's step goes on."""
         for watcher in list(self.watchers):
             try:
-                getattr(watcher, event)(*arguments)
+                getattr(watcher, event, lambda *_: None)(*arguments)
             except Exception as error:
                 self.watchers.remove(watcher)
                 say(f"oomscope: {type(watcher).__name__}: {error!r}: it is off from now on")
 
     def _switch(self, kind: str, name: str | None) -> None:
         """Ends the scope of this kind, and begins the next. Under a tracer that takes no scopes the marks are there."""
-        before, scope = self._scopes.pop(kind, (None, contextlib.nullcontext()))
         with contextlib.suppress(Exception):
-            scope.__exit__(None, None, None)
-        if before is not None:
-            self._note(kind, before, "END")
-        torch = _torch.torch_module() if name is not None else None
+            self._scopes.pop(kind, ("", contextlib.ExitStack()))[1].close()
+        torch = _torch.torch_module()
         if name is not None and torch is not None:
-            scope = torch.autograd.profiler.record_function(f"oomscope.{kind}:{name}")
-            self._scopes[kind] = name, scope
+            self._scopes[kind] = name, contextlib.ExitStack()
             self._note(kind, name, "START")
+            self._scopes[kind][1].callback(self._note, kind, name, "END")
             with contextlib.suppress(Exception):
-                scope.__enter__()
+                self._scopes[kind][1].enter_context(torch.autograd.profiler.record_function(f"oomscope.{kind}:{name}"))
 
     def _note(self, kind: str, name: str, stage: str) -> None:
         self._marks.append({"name": f"oomscope.{kind}:{name}", "stage": stage, "device": 0,

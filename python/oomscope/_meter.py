@@ -5,10 +5,10 @@ that each has the largest since its own last look, whatever the others do meanwh
 """
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from . import _torch
-from ._program import Table, size, tell
+from ._program import Table, tell
 
 
 def live() -> tuple[int, int]:
@@ -71,8 +71,7 @@ class measure(Gauge, Table):
         self.allocated, self.reserved = self.take()
         super().__exit__()
         self.grew = live()[0] - self._before
-        tell(f"{self.title}: " + ", ".join(f"{name} {count}" for name, count in self._rows()[1:]))
+        tell(f"{self.title}: " + ", ".join(f"{name} {count}" for name, count in self._texts()[1:]))
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        return [("", "bytes"), ("peak allocated", size(self.allocated)), ("peak reserved", size(self.reserved)),
-                ("kept", size(self.grew))]
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [("", "bytes"), ("peak allocated", self.allocated), ("peak reserved", self.reserved), ("kept", self.grew)]

@@ -8,43 +8,25 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-import threading
 from typing import Any
 
 from . import _torch
-from ._meter import Gauge
 
 
 class Modules:
-    """One row a module, of the call of it that kept most. Names come from the outermost module. Within `with`."""
+    """One row a module, of the call of it that kept most. Names come from the outermost module."""
 
     def __init__(self) -> None:
         self._best: dict[str, dict[str, Any]] = {}  # rows by name
         self._names: dict[int, str] = {}
         self._running: list[tuple[dict[str, Any], contextlib.ExitStack]] = []  # row, what to undo at its end
         self._seen: set[int] = set()  # storages of this pass
-        self._undo = contextlib.ExitStack()
-
-    def __enter__(self) -> None:
-        self._thread = threading.get_ident()
-        hooks = sys.modules["torch"].nn.modules.module
-        self._gauge = self._undo.enter_context(Gauge())
-        self._undo.callback(hooks.register_module_forward_pre_hook(self._enter).remove)
-        self._undo.callback(hooks.register_module_forward_hook(self._leave, always_call=True).remove)
-
-    def __exit__(self, *_: object) -> None:
-        while self._running:  # of a forward that was interrupted, or within which measuring ends
-            self._end(None)
-        self._undo.close()
 
     def rows(self) -> list[dict[str, Any]]:
         """Most kept bytes first: {name, inputs, outputs, dtype, kept_bytes, largest, peak_bytes}."""
         return sorted(self._best.values(), key=_weight, reverse=True)
 
-    def _enter(self, module: Any, inputs: Any) -> None:
-        if not _torch.in_users_forward(self._thread):
-            return
-        self._reach()
+    def enter(self, module: Any, inputs: Any) -> None:
         autograd, scope = sys.modules["torch"].autograd, contextlib.ExitStack()
         if not self._running:  # a new pass
             self._names = {id(each): name or type(module).__name__ for name, each in module.named_modules()}
@@ -58,21 +40,20 @@ class Modules:
         self._best.setdefault(name, row)
         self._running.append((row, scope))
 
-    def _leave(self, module: Any, inputs: Any, output: Any) -> None:
-        if self._running and _torch.in_users_forward(self._thread):
-            self._reach()
-            self._end(output)
-
-    def _end(self, output: Any) -> None:
+    def leave(self, output: Any) -> None:
         row, scope = self._running.pop()
         scope.close()
         row["outputs"] = _shapes(output)
         row["dtype"] = next((each["dtype"] for each in row["outputs"]), None)
         self._best[row["name"]] = max(self._best[row["name"]], row, key=_weight)
 
-    def _reach(self) -> None:
+    def end(self) -> None:
+        """Of a forward that was interrupted, or within which measuring ends."""
+        while self._running:
+            self.leave(None)
+
+    def reach(self, peak: int) -> None:
         """What was reached since the last boundary was reached inside all that run."""
-        peak = self._gauge.take()[0]
         for row, _ in self._running:
             row["peak_bytes"] = max(row["peak_bytes"], peak)
 

@@ -71,32 +71,27 @@ class FirstStep(Table):
     brought. From the second step on they run beside it, so the peak of the second is the first's plus that state."""
 
     def start(self) -> None:
-        self._peaks, self._state_before, self.balance = profile(steps=1), -1, dict[str, int]()
+        self._peaks, self._states, self.balance = profile(steps=1), list[int](), dict[str, int]()
         self._peaks.speaks = False
         self._peaks.start()
         progress.watch(self)
 
-    def boundary(self) -> None:
-        """The user's phases do not matter here."""
-
     def before_optimizer(self, optimizer: Any) -> None:
-        """More than once where step() runs its closure again."""
-        if self._state_before < 0:
-            self._state_before = _bytes(_state_of(optimizer))
+        """More than once where step() runs its closure again: the first counts."""
+        self._states.append(_bytes(_state_of(optimizer)))
 
     def after_step(self, optimizer: Any, step: int) -> None:
         progress.watchers.remove(self)
         weights = [p for group in optimizer.param_groups for p in group["params"]]
         state = _bytes(_state_of(optimizer))
-        self.balance = {"weights": _bytes(weights), "optimizer state": state,
-                        "gradients": _bytes(p.grad for p in weights if p.grad is not None)}
+        self.balance = {"weights": _bytes(weights), "optimizer state": state, "gradients": _bytes(p.grad for p in weights)}
         allocated, reserved = live()
         cuda, others = _torch.cuda(), allocated - sum(self.balance.values())
         if cuda is not None and others >= 0:  # else they are on several cards
             self.balance.update({"[other tensors]": others, "[cached, free]": reserved - allocated})
         parts = {name: part["allocated"] for name, part in self._peaks.steps[0]["phases"].items()}
         in_optimizer = parts.pop("optimizer step", 0)
-        reached, added = max(parts.values(), default=0), state - self._state_before
+        reached, added = max(parts.values(), default=0), state - self._states[0]
         self.second_step_bytes = max(reached + added, in_optimizer)
         card = f", on a card of {size(cuda.mem_get_info()[1])}" if cuda is not None else ""
         self.title = (f"after step {step}: it reached {size(reached)} in forward and backward, {size(in_optimizer)} in "
@@ -104,16 +99,14 @@ class FirstStep(Table):
                       f"about {size(self.second_step_bytes)}{card}")
         tell(str(self))
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        rows = {**self.balance, "total": sum(self.balance.values())}
-        return [("", "bytes"), *((name, size(count)) for name, count in rows.items())]
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [("", "bytes"), *self.balance.items(), ("total", sum(self.balance.values()))]
 
 
-def _state_of(optimizer: Any) -> list[Any]:
-    return [value for state in optimizer.state.values() for value in state.values() if hasattr(value, "untyped_storage")]
+def _state_of(optimizer: Any) -> Iterable[Any]:
+    return (value for state in optimizer.state.values() for value in state.values())
 
 
-def _bytes(tensors: Iterable[Any]) -> int:
-    """Of distinct storages on the card; without a card, of all."""
-    found = _torch.storages(each for each in tensors if each.is_cuda or _torch.cuda() is None)
-    return sum(count for _, count in found.values())
+def _bytes(values: Iterable[Any]) -> int:
+    """Of the distinct storages of the tensors among them that are on the card; without a card, of all."""
+    return sum(count for tensor, count in _torch.storages(values).values() if tensor.is_cuda or _torch.cuda() is None)

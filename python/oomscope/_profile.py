@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 import threading
 from pathlib import Path
@@ -20,7 +19,7 @@ from ._meter import Gauge
 from ._modules import Modules
 from ._program import Table, run_program, say, size, tell, whole, write
 
-KINDS = ("allocated", "reserved")
+NOTHING = {"allocated": 0, "reserved": 0}
 
 
 class profile(Table):
@@ -41,13 +40,12 @@ class profile(Table):
     Source: max_memory_allocated and max_memory_reserved between boundaries."""
 
     def __init__(self, steps: int | None = None, *, modules: bool = False, name: str = "run") -> None:
-        self.steps: list[dict[str, Any]] = []
         self.name = name
         self.speaks = True  # at the end, in the log
         self._most = None if steps is None else whole("steps", steps)
         self._modules = Modules() if modules else None
-        self._parts: dict[tuple[str | None, str], dict[str, int]] = {}  # of this step, by the user's phase and ours
-        self._beside: set[str | None] = {None}  # the user's phases that steps ended in: epochs
+        self._parts: dict[tuple[int, str | None, str], dict[str, int]] = {}  # by step, the user's phase and ours
+        self._ended: dict[int, str | None] = {}  # by step, the user's phase in which it ended
         self._depth = 0  # of modules whose forward runs
         self._between = "other"  # what runs while none does
         self._thread: int | None = None  # while it measures
@@ -67,26 +65,22 @@ class profile(Table):
             return
         self._thread = threading.get_ident()
         progress.watch(self)
+        self._step = progress.step
         hooks = torch.nn.modules.module
         self._undo.callback(hooks.register_module_forward_pre_hook(self._enter).remove)
         self._undo.callback(hooks.register_module_forward_hook(self._leave, always_call=True).remove)
         self._gauge = self._undo.enter_context(Gauge())
         if self._modules is not None:
-            self._undo.enter_context(self._modules)
+            self._undo.callback(self._modules.end)
             progress.modules = self._modules.rows
 
     def stop(self) -> None:
-        """As the end of the block: the table goes to the log. A step whose forward has begun counts as one more."""
-        if self._thread is None:
-            return
-        has_begun = not self.steps or self._depth > 0 or self._between != "other"
-        self.boundary()
-        if has_begun:
-            self._close_step(progress.step, progress.phase, {})
-        else:  # what came behind the last step belongs to it
-            last = self.steps.pop()
-            self._close_step(last["step"], last["mark"], last["phases"])
-        self._end()
+        """As the end of the block: the table goes to the log. A step whose forward has begun counts as one more; what
+        came behind the last one belongs to it."""
+        if self._thread is not None:
+            self.boundary()
+            self._ended.setdefault(self._step, progress.phase)
+            self._end()
 
     def _end(self) -> None:
         self._thread = None
@@ -95,6 +89,21 @@ class profile(Table):
         self._undo.close()
         if self.speaks:
             tell(str(self))
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """{step, mark, allocated, reserved, phases {name: {allocated, reserved}}} of each, in bytes. A phase of the
+        user's that steps end in (an epoch) is the step's mark; another (validation) stands beside forward and backward."""
+        steps: dict[int, dict[str, Any]] = {
+            number: {"step": number, "mark": mark, **NOTHING, "phases": {}}
+            for number, mark in self._ended.items()}
+        for (number, mark, phase), part in self._parts.items():
+            if number in steps:
+                phases = steps[number]["phases"]
+                name = phase if mark is None or mark in self._ended.values() else mark
+                _raise_to(phases.setdefault(name, {**NOTHING}), part)
+                _raise_to(steps[number], part)
+        return list(steps.values())
 
     @property
     def modules(self) -> list[dict[str, Any]]:
@@ -110,7 +119,7 @@ class profile(Table):
     @property
     def peak(self) -> dict[str, int]:
         """{allocated, reserved}: the largest over all steps, in bytes."""
-        return {kind: max((step[kind] for step in self.steps), default=0) for kind in KINDS}
+        return {kind: max((step[kind] for step in self.steps), default=0) for kind in NOTHING}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes peaks.json (docs/formats/peaks.md). Raises OSError where it cannot be written."""
@@ -118,8 +127,8 @@ class profile(Table):
         card = cuda.get_device_properties(cuda.current_device()) if cuda is not None else None
         device = {"name": getattr(card, "name", None), "total_bytes": getattr(card, "total_memory", None)}
         write(Path(path), {"schema": "oomscope.peaks/1", "name": self.name, **_torch.versions_and_settings(),
-                                "device": device, **_torch.ranks(), "peak": self.peak, "steps": self.steps,
-                                "modules": self.modules})
+                           "device": device, **_torch.ranks(), "peak": self.peak, "steps": self.steps,
+                           "modules": self.modules})
         return Path(path)
 
     def baseline(self, name: str, path: str | os.PathLike[str], *arguments: str) -> int:
@@ -127,31 +136,30 @@ class profile(Table):
         yet. `path` is where peaks.json goes; the store is baselines.sqlite beside it, unless OOMSCOPE_STORE or
         "--store" in `arguments` names another. 0: no regression, or saved; 1: worse; 127: no program. Raises OSError
         where peaks.json cannot be written."""
-        words = [str(self.save(path)), "--name", name, *arguments]
-        if "--store" not in arguments:
-            words += ["--store", os.environ.get("OOMSCOPE_STORE") or str(Path(path).with_name("baselines.sqlite"))]
-        tried = run_program("baseline", "compare", *words, "--json")[1]
-        has_none = '"store-missing"' in tried or '"baseline-unknown"' in tried  # codes are the same in each language
-        code, answer = run_program("baseline", "save" if has_none else "compare", *words)
-        say(f"{answer}\n  all of them: oomscope baseline list --store {shlex.quote(words[words.index('--store') + 1])}")
+        store = os.environ.get("OOMSCOPE_STORE") or str(Path(path).with_name("baselines.sqlite"))
+        words = [*arguments] if "--store" in arguments else ["--store", store, *arguments]
+        code, answer = run_program("baseline", "compare", str(self.save(path)), "--or-save", "--name", name, *words)
+        say(answer)
         return code
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        rows: list[tuple[str, ...]] = [("step", "phase", *KINDS)]
-        for step in self.steps:
-            for name, part in {"all": step, **step["phases"]}.items():
-                rows.append((str(step["step"]) if part is step else "", name, *(size(part[kind]) for kind in KINDS)))
-        return rows
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [("step", "phase", *NOTHING), *(
+            (str(step["step"]) if part is step else "", name, *(part[kind] for kind in NOTHING))
+            for step in self.steps for name, part in {"all": step, **step["phases"]}.items())]
 
     # --- boundaries --------------------------------------------------------------------------------------------
 
     def boundary(self) -> None:
         """What was reached since the last boundary is that of what ran until now."""
-        peaks = dict(zip(KINDS, self._gauge.take()))
-        _raise_to(self._parts.setdefault((progress.phase, "forward" if self._depth else self._between), peaks), peaks)
+        peaks = dict(zip(NOTHING, self._gauge.take()))
+        phase = "forward" if self._depth else self._between
+        _raise_to(self._parts.setdefault((self._step, progress.phase, phase), peaks), peaks)
+        if self._modules is not None:
+            self._modules.reach(peaks["allocated"])
 
     def before_optimizer(self, optimizer: Any) -> None:
         """The first time in a step, what no module's forward began is backward too; after it, the optimizer's."""
+        self._step = progress.step
         self._depth = 0  # whatever an interrupted forward left
         self._between = "backward" if self._between == "other" else self._between
         self.boundary()
@@ -160,33 +168,30 @@ class profile(Table):
     def after_step(self, optimizer: Any, step: int) -> None:
         self.boundary()
         self._between = "other"
-        self._beside.add(progress.phase)
-        self._close_step(step, progress.phase, {})
-        if self._most is not None and len(self.steps) >= self._most:
+        self._ended[step] = progress.phase
+        if self._most is not None and len(self._ended) >= self._most:
             self._end()  # nothing came behind it yet
 
     def _enter(self, module: Any, inputs: Any) -> None:
-        if self._thread is not None and _torch.in_users_forward(self._thread):
-            if self._depth == 0:
+        if _torch.in_users_forward(self._thread):
+            if self._depth == 0 or self._modules is not None:
                 self.boundary()
+            if self._depth == 0 and sys.modules["torch"].is_grad_enabled():
+                self._step = progress.step
             self._depth += 1
+            if self._modules is not None:
+                self._modules.enter(module, inputs)
 
     def _leave(self, module: Any, inputs: Any, output: Any) -> None:
-        if self._thread is not None and self._depth > 0 and _torch.in_users_forward(self._thread):
-            if self._depth == 1:
+        if self._depth > 0 and _torch.in_users_forward(self._thread):
+            if self._depth == 1 or self._modules is not None:
                 self.boundary()
-                if sys.modules["torch"].is_grad_enabled():
-                    self._between = "backward"
+            if self._depth == 1 and sys.modules["torch"].is_grad_enabled():
+                self._between = "backward"
             self._depth -= 1
-
-    def _close_step(self, number: int, phase: str | None, phases: dict[str, dict[str, int]]) -> None:
-        """A phase that steps end in (an epoch) stands beside forward and backward; another (validation) is its own."""
-        for (named, ours), part in self._parts.items():
-            _raise_to(phases.setdefault(ours if named in self._beside else str(named), part), part)
-        most = {kind: max((part[kind] for part in phases.values()), default=0) for kind in KINDS}
-        self.steps.append({"step": number, "mark": phase, **most, "phases": phases})
-        self._parts = {}
+            if self._modules is not None:
+                self._modules.leave(output)
 
 
-def _raise_to(kept: dict[str, int], peaks: dict[str, int]) -> None:
-    kept.update({kind: max(kept[kind], peaks[kind]) for kind in KINDS})
+def _raise_to(kept: dict[str, Any], peaks: dict[str, int]) -> None:
+    kept.update({kind: max(kept[kind], peaks[kind]) for kind in NOTHING})

@@ -1,6 +1,7 @@
 """The oomscope program as a subprocess, and what this package itself says and writes."""
 from __future__ import annotations
 
+import contextlib
 import html
 import itertools
 import json
@@ -41,10 +42,8 @@ def main() -> None:
 
 def say(text: str) -> None:
     """What this package tells people goes to stderr, and never fails."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        pass
 
 
 def tell(text: str) -> None:
@@ -75,29 +74,31 @@ def write(path: Path, content: bytes | dict[str, Any]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content if isinstance(content, bytes) else json.dumps(content, indent=1, default=str).encode())
-        os.replace(part, path)
+        part.replace(path)
     finally:
         part.unlink(missing_ok=True)  # where the disk was full
 
 
 class Table:
-    """A title and rows of texts, the first row the head. Columns of sizes stand to the right."""
+    """A title and rows, the first row the head. Whole numbers are bytes, and stand to the right."""
 
     title = ""
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _rows(self) -> list[tuple[Any, ...]]:
         raise NotImplementedError
+
+    def _texts(self) -> list[list[str]]:
+        return [[size(cell) if isinstance(cell, int) else cell for cell in row] for row in self._rows()]
 
     def __str__(self) -> str:
         columns = []
-        for column in itertools.zip_longest(*self._rows(), fillvalue=""):
-            width, is_size = max(map(len, column)), any(cell.endswith("B") for cell in column)
+        for column in itertools.zip_longest(*self._texts(), fillvalue=""):
+            width, is_size = max(map(len, column)), column[-1].endswith("B")
             columns.append([cell.rjust(width) if is_size else cell.ljust(width) for cell in column])
-        lines = ["  ".join(cells).rstrip() for cells in zip(*columns)]
-        return "\n".join([self.title, *lines]).strip("\n")
+        return "\n".join([self.title, *("  ".join(cells).rstrip() for cells in zip(*columns))]).strip("\n")
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows()]
+        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._texts()]
         return f"{html.escape(self.title)}<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"

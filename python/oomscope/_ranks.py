@@ -7,6 +7,7 @@ them gives.
 """
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -43,7 +44,8 @@ def within(seconds: float, function: Callable[[], Result]) -> Result | None:
 
 
 class Board:
-    """Texts by key for all ranks to see. Raises something where the job has no TCPStore, or it is gone."""
+    """Texts by key for all ranks to see, over a connection of its own, which a call that waits keeps for itself. Raises
+    something where the job has no TCPStore, or it is gone."""
 
     def __init__(self) -> None:
         job: Any = _torch.process_group()
@@ -55,51 +57,46 @@ class Board:
         self._number = 0  # of the failure that was looked at last
         self._end = socket.create_connection((store.host, store.port), PATIENCE)  # says quietly that the store is gone
         self.rank, self.world = job.get_rank(), job.get_world_size()
-        self.run = self.first("run", f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+        self.run = self._first("run", f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
 
-    def first(self, key: str, text: str) -> str:
+    def _first(self, key: str, text: str) -> str:
         """`text`, or what another rank had put there before."""
         return str(self._store.compare_set(key, "", text).decode())
 
-    def get(self, key: str) -> str:
+    def _get(self, key: str) -> str:
         """Empty: nothing so far. A comparison that must fail asks without waiting, in torch 2.1 too."""
-        found = str(self._store.compare_set(key, NOTHING, NOTHING).decode())
-        return "" if found == NOTHING else found
+        return str(self._store.compare_set(key, NOTHING, NOTHING).decode()).replace(NOTHING, "")
 
     def is_first(self, failed_at: float) -> bool:
         """Is this the first of the failures that belong together? Older ones, and this rank's own, had their verdict."""
         own = f"{failed_at} {self.rank}"
         for self._number in itertools.count(self._number + 1):
-            first = self.first(f"failure-{self._number}", own)
+            first = self._first(f"failure-{self._number}", own)
             if first == own or failed_at - float(first.split()[0]) < TOGETHER:
                 break
         return first == own
 
     def table(self, own: dict[str, Any]) -> str:
         """A line for each rank: what it says of itself, within PATIENCE."""
-        found = {self.rank: own}
-        until = time.monotonic() + PATIENCE
-        while len(found) < self.world and time.monotonic() < until:
-            time.sleep(0.1)
-            answers = {rank: self.get(f"summary-{self._number}-{rank}") for rank in range(self.world) if rank not in found}
-            found.update({rank: json.loads(answer) for rank, answer in answers.items() if answer})
-        return "".join(f"\n  rank {rank}: {_line(found.get(rank))}" for rank in range(self.world))
+        keys = {rank: f"summary-{self._number}-{rank}" for rank in range(self.world) if rank != self.rank}
+        with contextlib.suppress(Exception):  # a time-out
+            self._store.wait(list(keys.values()), timedelta(seconds=PATIENCE))
+        answers = {rank: self._get(key) for rank, key in keys.items()} | {self.rank: json.dumps(own)}
+        return "".join(f"\n  rank {rank}: {_line(answers[rank])}" for rank in range(self.world))
 
     def wait(self) -> None:
         """Until the verdict of the first is said, and not for long: a launcher ends all ranks when one is gone."""
-        until = time.monotonic() + 3 * PATIENCE
-        while not self.get(f"said-{self._number}") and time.monotonic() < until:
-            time.sleep(0.1)  # store.wait() would keep the connection from the thread that answers
+        self._store.wait([f"said-{self._number}"], timedelta(seconds=3 * PATIENCE))
 
     def close(self) -> None:
-        self.first(f"said-{self._number}", "said")
+        self._first(f"said-{self._number}", "said")
 
     def answer(self, summary: Callable[[], dict[str, Any]], over: threading.Event) -> None:
         """Answers each failure of the job, until it is over or the store is gone."""
         number = 1
         while not over.wait(1) and not select.select([self._end], [], [], 0)[0]:
-            if self.get(f"failure-{number}"):
-                self.first(f"summary-{number}-{self.rank}", json.dumps(summary()))
+            if self._get(f"failure-{number}"):
+                self._first(f"summary-{number}-{self.rank}", json.dumps(summary()))
                 number += 1
 
 
@@ -117,8 +114,9 @@ def one_verdict(board: Board | None, failed_at: float, summary: Callable[[], dic
         within(3 * PATIENCE, board.wait)
 
 
-def _line(summary: dict[str, Any] | None) -> str:
-    if summary is None:
+def _line(answer: str) -> str:
+    if not answer:
         return f"no answer within {PATIENCE:.0f} s"
+    summary = json.loads(answer)
     return (f"{'out of memory' if summary['failed'] else 'not failed'}, step {summary['step']}, {summary['phase']}, "
             f"allocated {size(summary['allocated'])}, reserved {size(summary['reserved'])}")

@@ -4,6 +4,7 @@ Some calls below are private to torch; each names where it comes from. Nothing h
 """
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -27,11 +28,9 @@ _SECRET = re.compile(r"((?:^|\0)(?:-[\w.+-]*{0}\0|[\w.+-]*{0}=))[^\0]*"
 
 def torch_module() -> Any | None:
     """torch, imported if need be; None where it is not installed, or cannot load."""
-    try:
-        import torch
-        return torch
-    except Exception:  # a broken torch must not end a script that only installs a watcher
-        return None
+    with contextlib.suppress(Exception):  # a broken torch must not end a script that only installs a watcher
+        return importlib.import_module("torch")
+    return None
 
 
 def cuda() -> Any | None:
@@ -93,15 +92,19 @@ def allocator_facts(device: int) -> dict[str, int]:
 
 def versions_and_settings() -> dict[str, Any]:
     """Of all that moves memory about: versions, the environment variables that steer allocator, CUDA and NCCL, and the
-    command, without what follows names of secrets."""
+    command. Behind names of secrets there is ***."""
     versions = {"python": platform.python_version(), "system": platform.platform()}
     torch = torch_module()
     if torch is not None:
         versions.update(torch=torch.__version__, cuda=torch.version.cuda, hip=torch.version.hip)
-    settings = {name: value for name, value in sorted(os.environ.items())
-                if name.startswith(("PYTORCH_", "CUDA_", "NCCL_", "TORCH_"))}
-    command = "\0".join(getattr(sys, "orig_argv", sys.argv))
-    return {"versions": versions, "settings": settings, "command": _SECRET.sub(r"\1***", command).split("\0")}
+    settings = [f"{name}={value}" for name, value in sorted(os.environ.items())
+                if name.startswith(("PYTORCH_", "CUDA_", "NCCL_", "TORCH_"))]
+    return {"versions": versions, "settings": dict(each.split("=", 1) for each in _masked(settings)),
+            "command": _masked(getattr(sys, "orig_argv", sys.argv))}
+
+
+def _masked(words: list[str]) -> list[str]:
+    return _SECRET.sub(r"\1***", "\0".join(words)).split("\0") if words else []
 
 
 def process_group() -> Any | None:
@@ -125,7 +128,7 @@ def in_backward() -> bool:
     return task is not None and task() != -1
 
 
-def in_users_forward(thread: int) -> bool:
+def in_users_forward(thread: int | None) -> bool:
     """Is this that thread, in no backward's recomputation, and not looked at by torch.compile, which must see nothing
     of ours: no break in its graph, no guards?"""
     is_compiling = getattr(sys.modules["torch"].compiler, "is_compiling", None)
@@ -145,8 +148,17 @@ def phase_of_this_thread() -> str:
 
 def tensors_alive() -> list[Any]:
     """All that Python objects refer to."""
+    return of_kind(gc.get_objects(), *tensor_kinds())
+
+
+def tensor_kinds() -> tuple[type, ...]:
     torch = sys.modules.get("torch")
-    return [] if torch is None else [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
+    return () if torch is None else (torch.Tensor,)
+
+
+def of_kind(things: Iterable[Any], *kinds: type) -> list[Any]:
+    """Each once. Without isinstance, which asks proxies for their class."""
+    return list({id(each): each for each in things if issubclass(type(each), kinds)}.values())
 
 
 def storages(tensors: Iterable[Any]) -> dict[int, tuple[Any, int]]:

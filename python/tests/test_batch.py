@@ -126,6 +126,22 @@ def test_what_state_names_is_put_back_too():
     assert trainer.steps == 0 and same(before, state_of(trainer.model, trainer.optimizer))
 
 
+def test_weights_of_no_module_are_put_back():
+    weights = {"first": torch.randn(8, 4, requires_grad=True), "mean": torch.zeros(4)}
+
+    def step(n):
+        needs(n, 100)
+        out = torch.randn(n, 8) @ weights["first"]
+        out.sum().backward()
+        with torch.no_grad():
+            weights["first"] -= weights["first"].grad
+            weights["mean"] += out.mean(0)
+
+    before = {name: value.detach().clone() for name, value in weights.items()}
+    assert oomscope.find_batch_size(step, state=[weights["mean"]]) == LIMIT // 100
+    assert all(torch.equal(weights[name], before[name]) for name in before) and weights["first"].grad is None
+
+
 class Slotted:
     __slots__ = ("parts",)
 

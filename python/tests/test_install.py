@@ -188,8 +188,13 @@ def test_secrets_are_not_written(monkeypatch):
     words = ["python", "train.py", "--hub-token", "hf_1", "--api_key=2", "wandb.api_key=3", "--password", "4", "--lr",
              "5", "--tokenizer", "gpt2"]
     monkeypatch.setattr(sys, "orig_argv", words, raising=False)
-    assert _torch.versions_and_settings()["command"] == ["python", "train.py", "--hub-token", "***", "--api_key=***", "wandb.api_key=***",
-                                     "--password", "***", "--lr", "5", "--tokenizer", "gpt2"]
+    monkeypatch.setenv("TORCH_HUB_TOKEN", "hf_2")
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64,expandable_segments:False")
+    found = _torch.versions_and_settings()
+    assert found["command"] == ["python", "train.py", "--hub-token", "***", "--api_key=***", "wandb.api_key=***",
+                                "--password", "***", "--lr", "5", "--tokenizer", "gpt2"]
+    assert found["settings"]["TORCH_HUB_TOKEN"] == "***"
+    assert found["settings"]["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:64,expandable_segments:False"
 
 
 def test_a_dump_shows_other_threads_and_forked_children_nothing_of_itself(in_folder, monkeypatch):

@@ -58,8 +58,9 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
   baseline.project = raw.project;
   baseline.store = raw.store;
   baseline.junit = raw.junit;
-  if (!raw.junit.empty() && baseline.action != BaselineAction::compare) {
-    return bad_usage("error.baseline.junit", "baseline " + words[0]);
+  baseline.or_save = raw.or_save;
+  if ((!raw.junit.empty() || raw.or_save) && baseline.action != BaselineAction::compare) {
+    return bad_usage(raw.or_save ? "error.baseline.or-save" : "error.baseline.junit", "baseline " + words[0]);
   }
   OOM_TRY([[maybe_unused]] const Done percent, read_percent(raw.tolerance, baseline.tolerance_percent));
   return read_language(raw.language, baseline.language);
@@ -173,11 +174,12 @@ Result<int> compare(const BaselineArguments& arguments, const std::string& proje
   OOM_TRY(const std::string text, read_small_file(arguments.path, "error.peaks.hint"));
   OOM_TRY(const Peaks now, read_peaks(text, arguments.path));
   OOM_TRY(const std::string path, store_path(arguments));
-  OOM_TRY(BaselineStore store, BaselineStore::open(path, false));
+  OOM_TRY(BaselineStore store, BaselineStore::open(path, arguments.or_save));
   OOM_TRY(std::vector<StoredBaseline> all, store.list(project));
   const std::string name = name_for(arguments, configuration_of(now));
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const StoredBaseline& each) { return each.name == name; });
+  if (found == all.end() && arguments.or_save) return save(arguments, project, output);
   if (found == all.end()) {
     return Error{.code = "baseline-unknown",
                  .what = "error.baseline-unknown",
@@ -218,6 +220,8 @@ Command baseline_command() {
                   {"--project", "PATH", "whose baselines; else the git repository here, or this folder",
                    &RawOptions::project},
                   {"--tolerance", "PERCENT", "growth that is still the same (default 2)", &RawOptions::tolerance},
+                  {"--or-save", "", "of compare: where no baseline has that name yet, save the run as it",
+                   &RawOptions::or_save},
                   {"--junit", "FILE", "also write the comparison as JUnit XML", &RawOptions::junit},
                   {"--store", "FILE", "where baselines are; else OOMSCOPE_STORE, or the user's data folder",
                    &RawOptions::store},

@@ -40,6 +40,7 @@ struct RawOptions {
   std::string junit;
   std::string tolerance;
   bool no_sweep = false;
+  bool or_save = false;
   bool no_measures = false;
   bool explain = false;
   bool sweep = false;

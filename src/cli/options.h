@@ -101,11 +101,12 @@ enum class BaselineAction { save, list, compare };
 
 struct BaselineArguments {
   BaselineAction action = BaselineAction::list;
-  std::string path;     // of peaks.json; empty for list
-  std::string name;     // empty: command and settings identify it
-  std::string project;  // empty: the git repository of the working folder
-  std::string store;    // empty: OOMSCOPE_STORE, or the user's data folder
-  std::string junit;    // empty: none is written
+  std::string path;      // of peaks.json; empty for list
+  std::string name;      // empty: command and settings identify it
+  std::string project;   // empty: the git repository of the working folder
+  std::string store;     // empty: OOMSCOPE_STORE, or the user's data folder
+  std::string junit;     // empty: none is written
+  bool or_save = false;  // compare: the first run of a name becomes its baseline
   double tolerance_percent = 2;
   Language language = Language::english;
 };
