@@ -25,18 +25,18 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; 
 const re2::RE2& prefix_pattern() {
   static const re2::RE2 pattern(
       R"(\s*(?:)"
-      R"(>+\s?)"                                                    // quoted
-      R"(|\[(?:rank|Rank |default)(\d+)\]:?\s?)"                    // torchrun, NCCL
-      R"(|\((?:[\w.:*-]+ )?(?:pid|actor_id|ip)=[^)\n]{1,60}\)\s?)"  // Ray, vLLM
-      R"(|\((?:raylet|autoscaler|main)\)\s)"                        //
-      R"(|std(?:out|err) [FP] )"                                    // a container's runtime
-      R"(|\[pod/[^\]\n]{1,200}\]\s?)"                               // kubectl logs --prefix
-      R"(|[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]{1,64} ([\w.@/-]{1,64})(?:\[\d+\])?:\s)"  // syslog
-      R"(|\[\d+,\d+\]<std\w+>:\s?)"                                                                        // mpirun
-      R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"    // a time
-      R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                  //
-      R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                     // a level
-      R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                        // columns
+      R"(>+\s?)"                                               // quoted
+      R"(|\[(?:rank|Rank |default)(\d+)\]:?\s?)"               // torchrun, NCCL
+      R"(|\((?:[\w.:*-]+ )?(?:pid|actor_id|ip)=[^)\n]+\)\s?)"  // Ray, vLLM
+      R"(|\((?:raylet|autoscaler|main)\)\s)"                   //
+      R"(|std(?:out|err) [FP] )"                               // a container's runtime
+      R"(|\[pod/[^\]\n]+\]\s?)"                                // kubectl logs --prefix
+      R"(|[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]+ ([\w.@/-]+)(?:\[\d+\])?:\s)"          // syslog
+      R"(|\[\d+,\d+\]<std\w+>:\s?)"                                                                      // mpirun
+      R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"  // a time
+      R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                //
+      R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                   // a level
+      R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                      // columns
       bytes_options());
   return pattern;
 }
