@@ -49,10 +49,13 @@ std::string raised_count(const std::optional<int64_t>& limit, int64_t usual) {
 
 std::vector<Snippet> loader(const Circumstances& circumstances, std::string_view arguments) {
   const std::string batch = circumstances.batch_size ? std::to_string(*circumstances.batch_size) : "batch_size";
-  constexpr size_t kColumns = 76;
-  const std::string given = "dataset, batch_size=" + batch + ", " + std::string(arguments);
-  const std::string line = "loader = DataLoader(" + given + ")";
-  return python(line.size() <= kColumns ? line : "loader = DataLoader(\n    " + given + ")");
+  constexpr size_t kColumns = 72;
+  const std::string data = "dataset, batch_size=" + batch + ",";
+  const std::string all = data + " " + std::string(arguments) + ")";
+  const std::string call = "loader = DataLoader(";
+  if (call.size() + all.size() <= kColumns) return python(call + all);
+  if (all.size() <= kColumns) return python(call + "\n    " + all);
+  return python(call + "\n    " + data + "\n    " + std::string(arguments) + ")");
 }
 
 std::vector<Snippet> operator+(std::vector<Snippet> a, const std::vector<Snippet>& b) {

@@ -25,18 +25,18 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; 
 const re2::RE2& prefix_pattern() {
   static const re2::RE2 pattern(
       R"(\s*(?:)"
-      R"(>+\s?)"                                                    // quoted
-      R"(|\[(?:rank|Rank |default)(\d+)\]:?\s?)"                    // torchrun, NCCL
-      R"(|\((?:[\w.:*-]+ )?(?:pid|actor_id|ip)=[^)\n]{1,60}\)\s?)"  // Ray, vLLM
-      R"(|\((?:raylet|autoscaler|main)\)\s)"                        //
-      R"(|std(?:out|err) [FP] )"                                    // a container's runtime
-      R"(|\[pod/[^\]\n]{1,200}\]\s?)"                               // kubectl logs --prefix
-      R"(|[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]{1,64} ([\w.@/-]{1,64})(?:\[\d+\])?:\s)"  // syslog
-      R"(|\[\d+,\d+\]<std\w+>:\s?)"                                                                        // mpirun
-      R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"    // a time
-      R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                  //
-      R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                     // a level
-      R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                        // columns
+      R"(>+\s?)"                                               // quoted
+      R"(|\[(?:rank|Rank |default)(\d+)\]:?\s?)"               // torchrun, NCCL
+      R"(|\((?:[\w.:*-]+ )?(?:pid|actor_id|ip)=[^)\n]+\)\s?)"  // Ray, vLLM
+      R"(|\((?:raylet|autoscaler|main)\)\s)"                   //
+      R"(|std(?:out|err) [FP] )"                               // a container's runtime
+      R"(|\[pod/[^\]\n]+\]\s?)"                                // kubectl logs --prefix
+      R"(|[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]+ ([\w.@/-]+)(?:\[\d+\])?:\s)"          // syslog
+      R"(|\[\d+,\d+\]<std\w+>:\s?)"                                                                      // mpirun
+      R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"  // a time
+      R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                //
+      R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                   // a level
+      R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                      // columns
       bytes_options());
   return pattern;
 }
@@ -118,6 +118,21 @@ size_t ornament_at(std::string_view raw, size_t at) {
   return 0;
 }
 
+constexpr std::array<std::pair<std::string_view, char>, 14> kWritten = {{{"&nbsp;", ' '},
+                                                                         {"&quot;", '"'},
+                                                                         {"&#34;", '"'},
+                                                                         {"&#39;", '\''},
+                                                                         {"&#x27;", '\''},
+                                                                         {"&lt;", '<'},
+                                                                         {"&gt;", '>'},
+                                                                         {"&amp;", '&'},
+                                                                         {"\u3000", ' '},
+                                                                         {"\u3002", '.'},
+                                                                         {"\u2018", '\''},
+                                                                         {"\u2019", '\''},
+                                                                         {"\u201C", '"'},
+                                                                         {"\u201D", '"'}}};
+
 // A character as it is meant, and how many bytes it takes; 0: it stands as it is. Web pages escape some, and what was
 // typed or translated in East Asia has wide punctuation.
 struct Folded {
@@ -125,26 +140,12 @@ struct Folded {
   size_t size = 0;
 };
 Folded folded_at(std::string_view raw, size_t at) {
-  constexpr std::array<std::pair<std::string_view, char>, 14> kWritten = {{{"&nbsp;", ' '},
-                                                                           {"&quot;", '"'},
-                                                                           {"&#34;", '"'},
-                                                                           {"&#39;", '\''},
-                                                                           {"&#x27;", '\''},
-                                                                           {"&lt;", '<'},
-                                                                           {"&gt;", '>'},
-                                                                           {"&amp;", '&'},
-                                                                           {"\u3000", ' '},
-                                                                           {"\u3002", '.'},
-                                                                           {"\u2018", '\''},
-                                                                           {"\u2019", '\''},
-                                                                           {"\u201C", '"'},
-                                                                           {"\u201D", '"'}}};
   const auto byte = [&](size_t i) { return i < raw.size() ? static_cast<unsigned char>(raw[i]) : 0U; };
   const unsigned first = byte(at);
+  if (first != '&' && first != 0xE2 && first != 0xE3 && first != 0xEF) return {};  // most text
   if (first == 0xEF && byte(at + 1) == 0xBC && byte(at + 2) > 0x80) return {static_cast<char>(byte(at + 2) - 0x60), 3};
   if (first == 0xEF && byte(at + 1) == 0xBD && byte(at + 2) >= 0x80 && byte(at + 2) < 0x9F)
     return {static_cast<char>(byte(at + 2) - 0x20), 3};
-  if (first != '&' && first != 0xE2 && first != 0xE3) return {};
   for (const auto& [written, as] : kWritten) {
     if (raw.substr(at).starts_with(written)) return {as, written.size()};
   }
