@@ -1,4 +1,4 @@
-// What scratch cuDNN asked for, measured on many convolutions: convolutions.txt, made by
+// What scratch cuDNN asked for, measured on many convolutions: convolutions.txt.zst, made by
 // tools/measure_convolutions.py and tools/tabulate_convolutions.py. See Note [Which kernel a convolution takes].
 #pragma once
 
