@@ -309,26 +309,30 @@ PREFACE = """# How exact `fit` is
 Every prediction of `oomscope fit` for which there is a measurement. This page is written by
 `make accuracy` (tools/score_fit.py --write); the test fidelity.fit_test holds the thresholds.
 
-Where the ground truth ends: one card (NVIDIA H200, 139.8 GiB), one driver, one PyTorch (2.11.0 with CUDA 13.0), mostly
-language models. On another card the scratch of very wide sums and of convolutions differs, on another driver the
-addresses of segments do, and other releases of PyTorch choose other kernels. Convolutional networks are harder: cuDNN chooses kernels by size. What is
-known of their scratch is told on top of src/plan/conv_scratch.cc: copies of operands, which grow as these do; where the
-kernel may be another one at a larger value, fifteen draws are replayed and the median is given, with a range over wider
-ones, and `fit` says "unknown" where they do not agree. A recording at half of the value that is asked for settles most
-of it, and `fit` names that value. Each prediction for a recorded value is the recording itself. What the program does
-after a refused request (a smaller batch, another plan) is not modelled beyond libraries' own second tries.
+Where the ground truth ends: one card (NVIDIA H200, 139.8 GiB), one driver, one PyTorch (2.11.0 with CUDA 13.0 and
+cuDNN 9.19). On another card the scratch of very wide sums and of convolutions differs, on another driver the addresses
+of segments do, and other releases of PyTorch choose other kernels. cuDNN chooses a convolution's kernel, and with it
+the scratch, by size and by no rule that we know: the program carries a table of 189,000 convolutions measured on that
+card (tools/measure_convolutions.py), reads the shapes of a recording's convolutions from their bytes, and asks the table
+by batch. `fit` says how much of what the recordings show is in the table so; below 60 % it leaves the table alone. What
+is not in it is drawn from its neighbours, or, where shapes cannot be read (another side of the images among them),
+guessed fifteen times; the median is given, with a range, and `fit` says "unknown" where draws do not agree. Each
+prediction for a recorded value is the recording itself. What the program does after a refused request (a smaller batch,
+another plan) is not modelled beyond libraries' own second tries.
 
 The tables below hold one model a measure, most often the GPT that the measures were made on. On others, measured on the
-same card and scored by the same tool (`--extra`, `--extra-measures`), it was further off:
+same card and scored by the same tool (`--extra`, `--extra-measures`), it was further off. The table of convolutions was
+made after these were seen, but of other recordings:
 
-- Reserved bytes at larger values, 233 predictions for 31 models from two or three small recordings: 1.3 % in the median.
-  Encoders and language models 0.0 to 1.1 % in the median, 3.3 % at worst; convolutional networks 0.2 to 6 % in the median,
-  ResNet-50 1.7 % and 4.3 % at worst, a ResNet-18 from a batch of one or two up to 18 %, a generator of 100 MiB up to 48 %.
-  208 of the 233 lay inside the range that `fit` gave.
-- Peak allocated with a measure, up to 24 models: optimizer changes 0.01 % at worst; autocast 3 to 5 % in the median, 11 % at
-  worst; `no_grad` 1.1 to 2.3 % and 8 %, but for a U-Net that hands on its feature maps (21 % too high); accumulation 0.8 to
-  2.2 % and 13 %, 23 % in a small audio network; pure bf16 0.6 to 2.8 % and 6 %, but 17 to 47 % too high where the loss of a
-  large vocabulary is computed in 16 bits, for a recording in 32 bits does not show whether logits are cast back.
+- Reserved bytes at larger values, 233 predictions for 31 models from two or three small recordings: 0.0 % in the median,
+  1.1 % in the mean. Encoders and language models 0.0 %, 2.0 % at worst (where the driver put segments); ResNet, ResNeXt
+  and VGG at other batches 0.0 %, under autocast and with channels last, too; DenseNet, EfficientNet, U-Nets and an audio
+  network 1 to 3 % in the median, 12 % at worst; at other sides of the images up to 6 %; a generator of transposed
+  convolutions, 100 MiB in all, 11 % and 16 %. 211 of the 233 lay inside the range that `fit` gave.
+- Peak allocated with a measure, up to 24 models: optimizer changes 0.01 % at worst; accumulation 0.1 % in the median and
+  5 % at worst; autocast 3 to 5 % and 11 %; pure bf16 1 % and 6 %, where it is known whether the loss takes 16 bits;
+  `no_grad` 1 to 2 % and 8 %, but for a U-Net that hands on its feature maps (21 % too high). What a measure had to assume
+  of logits or feature maps widens its own `error`.
 
 So `fit` calls a measure or a set of measures fitting only where it would fit with that much less memory (`error` in
 --json).

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measured workspaces of convolutions, as tools/measure_convolutions.py writes them -> the table that the program carries.
 
-usage: tabulate_convolutions.py MEASURED.json.xz... --write src/plan/convolutions.txt
+usage: tabulate_convolutions.py MEASURED.json.xz... --write src/plan/convolutions.txt.zst
 
 A line a geometry (format, channels in and out, input, output, kernel, groups, dilation), then runs of batches that
 asked for the same in each pass: forward, the input's gradient, the weight's. src/plan/conv_table.h says what the letters
@@ -12,6 +12,7 @@ import collections
 import json
 import lzma
 import pathlib
+import subprocess
 
 EXTRA = 1500  # semaphores and alignment
 LEAST = 4096
@@ -88,7 +89,9 @@ def main():
     arguments = parser.parse_args()
     table = read(arguments.measured)
     lines = sorted(line_of(geometry, batches) for geometry, batches in table.items())
-    arguments.write.write_text("\n".join(lines) + "\n")
+    text = ("\n".join(lines) + "\n").encode()
+    size = f"--stream-size={len(text)}"  # the reader asks for it
+    subprocess.run(["zstd", "-19", "-q", "-f", size, "-o", arguments.write], input=text, check=True)
     print(f"{len(lines)} geometries, {sum(map(len, table.values()))} convolutions, "
           f"{arguments.write.stat().st_size:,} bytes")
 

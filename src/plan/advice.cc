@@ -122,8 +122,8 @@ std::vector<MeasureOutcome> evaluate_measures(const Job& job, const WhatIf& ques
     }
     result.outcome = replay_what_if(changed->requests, unlimited);
     result.saved_allocated = base.peak_allocated - result.outcome.peak_allocated;
-    result.measure.error +=
-        static_cast<double>(changed->unsure_bytes) / static_cast<double>(std::max<int64_t>(result.outcome.peak_allocated, 1));
+    result.measure.error += static_cast<double>(changed->unsure_bytes) /
+                            static_cast<double>(std::max<int64_t>(result.outcome.peak_allocated, 1));
     result.brings_nothing =
         static_cast<double>(result.saved_allocated) < kNothing * static_cast<double>(base.peak_allocated);
     if (question.cap_bytes) place_under_cap(changed->requests, question, result);

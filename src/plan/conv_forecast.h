@@ -1,5 +1,5 @@
-// What scratch the convolutions of a recording ask for at another batch, or at another side of the images: by the table
-// of measured ones, as far as it agrees with the recordings.
+// What scratch the convolutions of a recording ask for at another batch: by the table of measured ones, as far as it
+// agrees with the recordings.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct RecordedConv {
   std::vector<ConvEvidence> evidence;
 };
 
-// Bytes of a use's operands at the value asked for.
+// Bytes of a use's operands at the batch asked for.
 struct OperandBytes {
   int64_t input = 0;
   int64_t output = 0;
@@ -27,48 +27,46 @@ struct OperandBytes {
 
 class ConvForecast {
  public:
-  // `is_side`: the quantity is the side of the images, else it is the batch. Empty where the table tells of these
-  // convolutions what the recording does not show: another card, another cuDNN.
-  static std::optional<ConvForecast> make(std::vector<RecordedConv> convolutions, int64_t batch, int64_t element_bytes,
-                                          bool is_side, int64_t base_value);
+  // Empty where the table tells of these convolutions what the recording does not show: another card, another cuDNN.
+  static std::optional<ConvForecast> make(std::vector<RecordedConv> convolutions, int64_t element_bytes, int64_t batch);
 
   [[nodiscard]] const std::vector<RecordedConv>& convolutions() const { return convolutions_; }
+  // Of the kinds of convolutions, the share whose recorded scratch is what the table tells.
+  [[nodiscard]] double agreement() const { return agreement_; }
   // Is it known which kernel each of them takes?
-  [[nodiscard]] bool is_sure(int64_t value) const;
-  [[nodiscard]] bool is_sure(size_t index, int64_t value) const;
+  [[nodiscard]] bool is_sure(int64_t batch) const;
+  [[nodiscard]] bool is_sure(size_t index, int64_t batch) const;
 
   // Scratch of convolution `index`. `lot` from 0 to 1 draws among the kernels that are likely; below 0 the likeliest.
-  [[nodiscard]] int64_t scratch(size_t index, int64_t value, OperandBytes operands, double lot) const;
+  [[nodiscard]] int64_t scratch(size_t index, int64_t batch, OperandBytes operands, double lot) const;
   // The least and the most of what is not unlikely.
   struct Range {
     int64_t low = 0;
     int64_t high = 0;
   };
-  [[nodiscard]] Range range(size_t index, int64_t value, OperandBytes operands) const;
+  [[nodiscard]] Range range(size_t index, int64_t batch, OperandBytes operands) const;
   // Convolutions of one group are the same, and so are their draws.
   [[nodiscard]] size_t group(size_t index) const { return groups_[index]; }
 
  private:
   using Choices = std::shared_ptr<const std::vector<ConvChoice>>;
-  [[nodiscard]] ConvQuestion question(size_t index, int64_t value) const;
-  [[nodiscard]] Choices choices(size_t index, int64_t value) const;
-  [[nodiscard]] int64_t bytes(size_t index, const ConvKernel& kernel, int64_t value, OperandBytes operands) const;
-  // Share of uses whose recorded scratch the table tells.
-  [[nodiscard]] double agreement() const;
+  [[nodiscard]] ConvQuestion question(size_t index, int64_t batch) const;
+  [[nodiscard]] Choices choices(size_t index, int64_t batch) const;
+  [[nodiscard]] int64_t bytes(size_t index, const ConvKernel& kernel, int64_t batch, OperandBytes operands) const;
+  [[nodiscard]] double agreement_in(ConvFormat format);
   void find_groups();
 
   // Asked for from several threads.
   struct Known {
     std::mutex mutex;
-    std::map<std::pair<size_t, int64_t>, Choices> choices;  // by group and value
+    std::map<std::pair<size_t, int64_t>, Choices> choices;  // by group and batch
   };
 
   std::vector<RecordedConv> convolutions_;
   std::vector<size_t> groups_;  // by convolution: index of the first that is the same
   ConvFormat format_ = ConvFormat::full;
-  int64_t batch_ = 1;
-  bool is_side_ = false;
-  int64_t base_value_ = 1;
+  double agreement_ = 0;
+  int64_t batch_ = 1;  // of the base
   std::shared_ptr<Known> known_ = std::make_shared<Known>();
 };
 

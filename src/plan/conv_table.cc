@@ -14,12 +14,15 @@
 // groups.
 #include "plan/conv_table.h"
 
+#include <zstd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <string>
 
-#include "plan/conv_table_text.h"
+#include "plan/packed_conv_table.h"
 
 namespace oomscope {
 namespace {
@@ -36,6 +39,15 @@ constexpr double kSharpness = 0.1;    // votes fall with the square of the dista
 constexpr int64_t kExtra = 1500;      // semaphores and alignment
 
 double log2_of(double number) { return std::log2(std::max(number, 1e-9)); }
+
+// Empty where it is damaged.
+std::string unpacked(std::string_view packed) {
+  const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) return {};
+  std::string text(size, '\0');
+  const size_t written = ZSTD_decompress(text.data(), text.size(), packed.data(), packed.size());
+  return ZSTD_isError(written) != 0 ? std::string() : text;
+}
 
 // The next word of a text, up to a separator.
 std::string_view word(std::string_view& text, char separator) {
@@ -164,7 +176,7 @@ double ConvTable::distance(const Row& row, double batch, const ConvQuestion& que
 }
 
 const ConvTable& ConvTable::measured() {
-  static const ConvTable table(conv_table_text());
+  static const ConvTable table(unpacked(packed_conv_table()));
   return table;
 }
 

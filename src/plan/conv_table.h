@@ -1,4 +1,4 @@
-// What scratch cuDNN asked for, measured on many convolutions: convolutions.txt, made by
+// What scratch cuDNN asked for, measured on many convolutions: convolutions.txt.zst, made by
 // tools/measure_convolutions.py and tools/tabulate_convolutions.py. See Note [Which kernel a convolution takes].
 #pragma once
 
@@ -54,7 +54,7 @@ struct ConvKernel {
 };
 [[nodiscard]] int64_t scratch_of(const ConvKernel& kernel, const ConvSizes& sizes);
 
-// What a recording shows of a convolution: the scratch that it had at a batch. Of another image: at as much work.
+// What a recording shows of a convolution: the scratch that it had at a batch.
 struct ConvEvidence {
   double batch = 1;
   int64_t scratch = 0;  // bytes

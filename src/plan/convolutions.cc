@@ -126,8 +126,14 @@ std::optional<ConvGeometry> depthwise(const ConvElements& elements) {
 
 class ConvFinder {
  public:
-  ConvFinder(const RequestLog& log, const Structure& structure, const Precision& precision, ConvOver over)
-      : log_(log), structure_(structure), precision_(precision), element_(precision.element), over_(over) {
+  ConvFinder(const RequestLog& log, const Structure& structure, const Precision& precision, ConvOver over,
+             int64_t batch)
+      : log_(log),
+        structure_(structure),
+        precision_(precision),
+        element_(precision.element),
+        over_(over),
+        batch_(batch) {
     for (uint32_t id = 0; id < log.verification->timeline.allocations.size(); ++id) {
       const Allocation& allocation = log.verification->timeline.allocations[id];
       if (structure.traits(allocation.stack).role == StackRole::model) weights_.insert(log.requests.size[id]);
@@ -148,11 +154,9 @@ class ConvFinder {
     }
   }
 
-  Convolutions run(const BatchHint& hint) {
-    Convolutions found{.batch = 1, .element_bytes = element_, .uses = {}};
-    const std::optional<int64_t> batch = hint.batch ? hint.batch : batch_of(hint);
-    if (!batch || (outputs_.empty() && transposed_.empty())) return found;
-    batch_ = found.batch = *batch;
+  Convolutions run() {
+    Convolutions found{.element_bytes = element_, .uses = {}};
+    if (outputs_.empty() && transposed_.empty()) return found;
     for (size_t k = 0; k < tensors_.size(); ++k) {
       if (is_forward(k)) forward_.push_back(k);
       if (k + 1 < tensors_.size() && phase(k) == Phase::backward && phase(k + 1) == Phase::backward) read_backward(k);
@@ -210,22 +214,6 @@ class ConvFinder {
   [[nodiscard]] bool is_forward(size_t k) const {
     const bool is_cast = precision_.element < precision_.weight && is_weight(tensor_size(k));  // of a weight
     return traits(tensors_[k]).has(Trait::convolution) && tensor_size(k) >= kLeastBytes && !is_cast;
-  }
-
-  // Images of a known side, of a few channels, as the first convolution reads them.
-  [[nodiscard]] std::optional<int64_t> batch_of(const BatchHint& hint) const {
-    if (!hint.side) return std::nullopt;
-    for (size_t k = 0; k < tensors_.size(); ++k) {
-      if (!is_forward(k)) continue;
-      for (size_t input = k; input-- > 0 && k - input < kNear;) {
-        for (int64_t channels : kImageChannels) {
-          const int64_t image = element_ * channels * *hint.side * *hint.side;
-          if (tensor_size(input) % image == 0) return tensor_size(input) / image;
-        }
-      }
-      return std::nullopt;
-    }
-    return std::nullopt;
   }
 
   [[nodiscard]] std::optional<ConvGeometry> geometry(int64_t input, int64_t output, int64_t weight, ConvOver over,
@@ -420,7 +408,7 @@ class ConvFinder {
   Precision precision_;
   int64_t element_;
   ConvOver over_;
-  int64_t batch_ = 1;
+  int64_t batch_;
 };
 
 }  // namespace
@@ -464,14 +452,14 @@ std::optional<ConvGeometry> find_geometry(const ConvElements& elements, ConvOver
   return std::nullopt;
 }
 
-Convolutions find_convolutions(const RequestLog& log, const Structure& structure, const BatchHint& hint) {
+Convolutions find_convolutions(const RequestLog& log, const Structure& structure, int64_t batch) {
   // With the wrong precision, or over sequences what is over images, hardly anything comes out whole.
   Convolutions most;
   double best = 0;
   for (ConvOver over : {ConvOver::images, ConvOver::sequences}) {
     for (const Precision& precision : kPrecisions) {
-      ConvFinder finder(log, structure, precision, over);
-      Convolutions found = finder.run(hint);
+      ConvFinder finder(log, structure, precision, over, batch);
+      Convolutions found = finder.run();
       const double score = finder.score(found);
       if (score > kClearly * best) best = score, most = std::move(found);
     }

@@ -22,19 +22,13 @@ struct ConvUse {
 };
 
 struct Convolutions {
-  int64_t batch = 1;
   int64_t element_bytes = 4;
   std::vector<ConvUse> uses;
 };
 
-// How many images a batch has: so many, or as many as the first layer's input says of images of that side.
-struct BatchHint {
-  std::optional<int64_t> batch;
-  std::optional<int64_t> side;
-};
-
-// Those whose geometry follows from the bytes of their operands, in training passes. See Note [Shapes from bytes].
-[[nodiscard]] Convolutions find_convolutions(const RequestLog& log, const Structure& structure, const BatchHint& hint);
+// Those whose geometry follows from the bytes of their operands, in training passes, where a batch has so many images.
+// See Note [Shapes from bytes].
+[[nodiscard]] Convolutions find_convolutions(const RequestLog& log, const Structure& structure, int64_t batch);
 
 enum class ConvOver : uint8_t { images, transposed_images, sequences };
 

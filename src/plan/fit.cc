@@ -74,9 +74,17 @@ LimitingInstant find_instant(const Structure& structure, const RequestStream& re
   return most;
 }
 
+// Around what it is told by the table of convolutions.
+void widen(OutcomeRange& range) {
+  const double reserved = static_cast<double>(range.main.peak_reserved);
+  range.peak_reserved_low = std::min(range.peak_reserved_low, static_cast<int64_t>(reserved * (1 - kTableMargin)));
+  range.peak_reserved_high = std::max(range.peak_reserved_high, static_cast<int64_t>(reserved * (1 + kTableMargin)));
+}
+
 // Where scratch is guessed: the middle one of the guesses by what it reserves, and their range.
 OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
   OutcomeRange range = replay_range(run_at(model, value), question);
+  if (model.forecast && !is_recorded(model, value)) widen(range);
   if (is_recorded(model, value) || !model.is_guessed(value)) return range;
   std::vector<Outcome> outcomes = {range.main};
   for (uint32_t variant = 1; variant < kVariants; ++variant) {
@@ -92,6 +100,7 @@ OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& 
     range.peak_reserved_low = std::min(range.peak_reserved_low, outcome.peak_reserved);
     range.peak_reserved_high = std::max(range.peak_reserved_high, outcome.peak_reserved);
   }
+  if (model.forecast) widen(range);
   return range;
 }
 
@@ -207,13 +216,14 @@ Fits fits_in(const RequestStream& requests, const WhatIf& question, double error
 }
 
 Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
-  const Fits fits = fits_in(run_at(model, value), question);
+  const double error = model.forecast && !is_recorded(model, value) ? kTableMargin : 0;
+  const Fits fits = fits_in(run_at(model, value), question, error);
   if (is_recorded(model, value) || !model.is_guessed(value) || fits == Fits::unknown) return fits;
   for (uint32_t variant : {kLowVariant, kHighVariant}) {
-    if (fits_in(requests_at(model, value, variant), question) != fits) return Fits::unknown;
+    if (fits_in(requests_at(model, value, variant), question, error) != fits) return Fits::unknown;
   }
   for (uint32_t variant = 1; variant < kLowVariant; ++variant) {
-    if (fits_in(requests_at(model, value, variant), question) != fits) return Fits::unknown;
+    if (fits_in(requests_at(model, value, variant), question, error) != fits) return Fits::unknown;
   }
   return fits;
 }

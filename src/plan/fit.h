@@ -25,6 +25,7 @@ enum class Fits : uint8_t { yes, no, unknown };
 inline constexpr double kSureMargin = 0.015;
 inline constexpr double kExactMargin = 0.001;    // where nothing is left to chance
 inline constexpr double kAddressMargin = 0.003;  // where driver addresses decide something
+inline constexpr double kTableMargin = 0.02;     // where the table of convolutions tells
 // `error`: by what share the requests themselves may be off, as those of a measure. Then yes and no hold with that much
 // less, and more, memory.
 [[nodiscard]] Fits fits_in(const RequestStream& requests, const WhatIf& question, double error = 0);

@@ -271,11 +271,9 @@ class Modeller {
 
   // Those that are like measured ones.
   void forecast_convolutions() {
-    if (others_.empty()) return;
-    const bool is_side = model_.power == 2;
+    if (others_.empty() || model_.power != 1) return;  // of images of another side little was measured
     const int64_t value = model_.base_value();
-    const Convolutions found = find_convolutions(
-        model_.base, structure_, {.batch = is_side ? std::nullopt : std::optional(value), .side = value});
+    const Convolutions found = find_convolutions(model_.base, structure_, value);
     std::vector<uint32_t> position(model_.sizes.size(), kNoMatch);  // by allocation, in the base's order
     for (uint32_t i = 0; i < model_.base.order.size(); ++i) position[model_.base.order[i]] = i;
     std::vector<RecordedConv> convolutions;
@@ -284,7 +282,7 @@ class Modeller {
         return log.workspace[at] ? log.requests.size[log.order[at]] : 0;
       };
       RecordedConv conv{.use = use, .evidence = {}};
-      conv.evidence.push_back({.batch = static_cast<double>(found.batch),
+      conv.evidence.push_back({.batch = static_cast<double>(value),
                                .scratch = use.scratch == kNoAllocation ? 0 : model_.base.requests.size[use.scratch]});
       for (size_t k = 0; k < others_.size(); ++k) {
         const uint32_t partner = matches_[k].partner[position[use.result]];
@@ -292,11 +290,11 @@ class Modeller {
         const double share = x_of(k) / x_of(others_.size());  // of the work at the base
         const int64_t scratch = bytes(*others_[k], partner + 1);
         conv.evidence.push_back(
-            {.batch = static_cast<double>(found.batch) * share, .scratch = scratch < kSemaphoreBytes ? 0 : scratch});
+            {.batch = static_cast<double>(value) * share, .scratch = scratch < kSemaphoreBytes ? 0 : scratch});
       }
       convolutions.push_back(std::move(conv));
     }
-    model_.forecast = ConvForecast::make(std::move(convolutions), found.batch, found.element_bytes, is_side, value);
+    model_.forecast = ConvForecast::make(std::move(convolutions), found.element_bytes, value);
     if (!model_.forecast) return;
     for (const RecordedConv& conv : model_.forecast->convolutions()) {
       if (conv.use.scratch != kNoAllocation) forecast_.insert(conv.use.scratch);
@@ -350,6 +348,12 @@ class Modeller {
     unsure.insert(model_.explained.begin(), model_.explained.end());
     for (const KernelChange& change : model_.changes) {
       if (change.id != kNoAllocation) unsure.insert(change.id);
+    }
+    constexpr int64_t kUsualGrowth = 4;
+    for (size_t i = 0; model_.forecast && i < model_.forecast->convolutions().size(); ++i) {
+      if (model_.forecast->is_sure(i, kUsualGrowth * model_.base_value())) continue;
+      const ConvUse& use = model_.forecast->convolutions()[i].use;
+      unsure.insert(use.scratch != kNoAllocation ? use.scratch : use.result);
     }
     model_.unsure.requests = static_cast<int64_t>(unsure.size());
     for (size_t i = 0; i < model_.base.order.size(); ++i) {

@@ -38,6 +38,9 @@ class FitWriter {
     if (const auto note = unsure_note()) {
       document.sections.push_back({.body = Sentence{.text = words(*note)}, .joined = true});
     }
+    if (const auto note = table_note()) {
+      document.sections.push_back({.body = Sentence{.text = words(*note)}, .joined = true});
+    }
     for (const char* key : notes()) document.sections.push_back({.body = Sentence{.text = words(key)}, .joined = true});
     document.sections.push_back({.body = caveat_list(report_.caveats, language_), .joined = false});
     document.payload = payload();
@@ -161,6 +164,20 @@ class FitWriter {
         .with("value", std::to_string(*value));
   }
 
+  // Convolutions as measured on one card.
+  [[nodiscard]] std::optional<Phrase> table_note() const {
+    if (!report_.model.forecast) return std::nullopt;
+    return Phrase{.key = "fit.convolutions"}.with("share",
+                                                  fmt::format("{:.0f}", 100 * report_.model.forecast->agreement()));
+  }
+
+  [[nodiscard]] Json table_json() const {
+    if (!report_.model.forecast) return nullptr;
+    return {{"uses", report_.model.forecast->convolutions().size()},
+            {"agreement", report_.model.forecast->agreement()},
+            {"measured_on", "NVIDIA H200, cuDNN 9.19, PyTorch 2.11"}};
+  }
+
   [[nodiscard]] Json unsure_json() const {
     const std::optional<int64_t> value = value_to_record();
     if (!value) return nullptr;
@@ -254,6 +271,7 @@ class FitWriter {
                  {"picture", picture_json()},
                  {"model", model_json()},
                  {"unsure", unsure_json()},
+                 {"convolutions", table_json()},
                  {"caveats", caveats_json(report_.caveats)}};
     for (const FitSetting& setting : fit.by_setting) {
       json["by_setting"].push_back({{"conf", setting.conf}, {"largest", or_null(setting.largest)}});

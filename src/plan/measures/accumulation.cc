@@ -156,7 +156,7 @@ Measure accumulation(int64_t parts) {
           .group = MeasureGroup::batch,
           .apply = accumulate,
           .number = parts,
-          .error = 0.13,
+          .error = 0.06,
           .rank_cost = 1 + 0.05 * static_cast<double>(parts)};
 }
 
