@@ -223,7 +223,7 @@ def _hidden(parent: Any, nodes: set[Any], owned: bool) -> list[Any]:
 def _way(came: dict[int, Any], parent: Any, child: Any) -> str:
     """The way to the child through the parent, from its root or the module in whose globals it is."""
     before = came[id(parent)]
-    if _is(parent, dict) and _is(parent.get("__name__"), str) and "__builtins__" in parent:
+    if _is(parent, dict) and _is(dict.get(parent, "__name__"), str) and "__builtins__" in parent:
         way = f"global {parent['__name__']}"
     else:
         way = before if isinstance(before, str) else _way(came, before, parent)
@@ -233,7 +233,7 @@ def _way(came: dict[int, Any], parent: Any, child: Any) -> str:
 def _step(parent: Any, child: Any, owner: Any) -> str:
     """How the parent names the child. `owner`: who referred to the parent."""
     if _is(parent, dict):
-        keys = [key for key, value in parent.items() if value is child]
+        keys = [key for key, value in list(dict.items(parent)) if value is child]  # whatever a subclass says
         if not keys:
             return " as a key"
         return f".{keys[0]}" if "__builtins__" in parent or _is_attributes(parent, owner) else f"[{_short(keys[0])}]"

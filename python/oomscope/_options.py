@@ -6,14 +6,14 @@ import atexit
 import os
 import sys
 from pathlib import Path
-from typing import Any, Iterable, TypeVar
+from typing import Any, TypeVar
 
 from . import _install, _torch
 from ._install import install
 from ._marks import progress
 from ._meter import live
 from ._profile import profile
-from ._program import Table, say, size, tell
+from ._program import run_program, say, size, tell
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -66,47 +66,33 @@ def _finish(peaks: profile, baseline: str | None, folder: Path) -> None:
         say(f"oomscope: {path}: {error.strerror}: the peaks are not kept")
 
 
-class FirstStep(Table):
+class FirstStep:
     """--debug-memory. The first step's forward and backward ran without the optimizer's state, which its own end
-    brought. From the second step on they run beside it, so the peak of the second is the first's plus that state."""
+    brought. From the second step on they run beside it, so the peak of the second is the first's plus that state. What
+    is on the card now the program says, of a snapshot."""
 
     def start(self) -> None:
-        self._peaks, self._states, self.balance = profile(steps=1), list[int](), dict[str, int]()
+        self.second_step_bytes = 0
+        self._peaks, self._before = profile(steps=1), list[int]()
         self._peaks.speaks = False
         self._peaks.start()
         progress.watch(self)
 
     def before_optimizer(self, optimizer: Any) -> None:
         """More than once where step() runs its closure again: the first counts."""
-        self._states.append(_bytes(_state_of(optimizer)))
+        self._before.append(live()[0])
 
     def after_step(self, optimizer: Any, step: int) -> None:
         progress.watchers.remove(self)
-        weights = [p for group in optimizer.param_groups for p in group["params"]]
-        state = _bytes(_state_of(optimizer))
-        self.balance = {"weights": _bytes(weights), "optimizer state": state, "gradients": _bytes(p.grad for p in weights)}
-        allocated, reserved = live()
-        cuda, others = _torch.cuda(), allocated - sum(self.balance.values())
-        if cuda is not None and others >= 0:  # else they are on several cards
-            self.balance.update({"[other tensors]": others, "[cached, free]": reserved - allocated})
         parts = {name: part["allocated"] for name, part in self._peaks.steps[0]["phases"].items()}
         in_optimizer = parts.pop("optimizer step", 0)
-        reached, added = max(parts.values(), default=0), state - self._states[0]
+        reached, added = max(parts.values(), default=0), live()[0] - self._before[0]
         self.second_step_bytes = max(reached + added, in_optimizer)
-        card = f", on a card of {size(cuda.mem_get_info()[1])}" if cuda is not None else ""
-        self.title = (f"after step {step}: it reached {size(reached)} in forward and backward, {size(in_optimizer)} in "
-                      f"the optimizer\nthe second step adds {size(added)} of optimizer state to forward and backward: "
-                      f"about {size(self.second_step_bytes)}{card}")
-        tell(str(self))
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        return [("", "bytes"), *self.balance.items(), ("total", sum(self.balance.values()))]
-
-
-def _state_of(optimizer: Any) -> Iterable[Any]:
-    return (value for state in optimizer.state.values() for value in state.values())
-
-
-def _bytes(values: Iterable[Any]) -> int:
-    """Of the distinct storages of the tensors among them that are on the card; without a card, of all."""
-    return sum(count for tensor, count in _torch.storages(values).values() if tensor.is_cuda or _torch.cuda() is None)
+        cuda, card, balance = _torch.cuda(), "", ""
+        if cuda is not None:
+            card = f", on a card of {size(cuda.mem_get_info()[1])}"
+            balance = run_program("show", "-", "--at", "end", "--by", "category", "--device", str(cuda.current_device()),
+                                  stdin=_torch.snapshot()[0])[1]
+        tell(f"after step {step}: it reached {size(reached)} in forward and backward, {size(in_optimizer)} in the "
+             f"optimizer\nthe second step adds {size(added)} of optimizer state to forward and backward: "
+             f"about {size(self.second_step_bytes)}{card}\n{balance}")

@@ -7,7 +7,6 @@ them gives.
 """
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
@@ -44,8 +43,8 @@ def within(seconds: float, function: Callable[[], Result]) -> Result | None:
 
 
 class Board:
-    """Texts by key for all ranks to see, over a connection of its own, which a call that waits keeps for itself. Raises
-    something where the job has no TCPStore, or it is gone."""
+    """Texts by key for all ranks to see, over a connection of its own. Raises something where the job has no
+    TCPStore, or it is gone."""
 
     def __init__(self) -> None:
         job: Any = _torch.process_group()
@@ -76,17 +75,24 @@ class Board:
                 break
         return first == own
 
+    def _wait(self, key: str, until: float) -> str:
+        """Its text when it comes, or empty. store.wait() would keep the connection from other threads."""
+        text = self._get(key)
+        while not text and time.monotonic() < until:
+            time.sleep(0.1)
+            text = self._get(key)
+        return text
+
     def table(self, own: dict[str, Any]) -> str:
         """A line for each rank: what it says of itself, within PATIENCE."""
-        keys = {rank: f"summary-{self._number}-{rank}" for rank in range(self.world) if rank != self.rank}
-        with contextlib.suppress(Exception):  # a time-out
-            self._store.wait(list(keys.values()), timedelta(seconds=PATIENCE))
-        answers = {rank: self._get(key) for rank, key in keys.items()} | {self.rank: json.dumps(own)}
-        return "".join(f"\n  rank {rank}: {_line(answers[rank])}" for rank in range(self.world))
+        number, until = self._number, time.monotonic() + PATIENCE
+        answers = [json.dumps(own) if rank == self.rank else self._wait(f"summary-{number}-{rank}", until)
+                   for rank in range(self.world)]
+        return "".join(f"\n  rank {rank}: {_line(answer)}" for rank, answer in enumerate(answers))
 
     def wait(self) -> None:
         """Until the verdict of the first is said, and not for long: a launcher ends all ranks when one is gone."""
-        self._store.wait([f"said-{self._number}"], timedelta(seconds=3 * PATIENCE))
+        self._wait(f"said-{self._number}", time.monotonic() + 3 * PATIENCE)
 
     def close(self) -> None:
         self._first(f"said-{self._number}", "said")

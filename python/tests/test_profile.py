@@ -8,10 +8,10 @@ import textwrap
 
 import pytest
 import torch
-from conftest import ROOT
+from conftest import DEMO, ROOT
 
 import oomscope
-from oomscope import _marks, _meter, _options
+from oomscope import _marks, _meter, _options, _torch
 
 
 @pytest.fixture
@@ -30,7 +30,8 @@ def counters(monkeypatch, fresh):
         return peak, 2 * peak
 
     monkeypatch.setattr(_meter, "read", take)
-    monkeypatch.setattr(_meter, "live", lambda: (card.live, 2 * card.live))
+    for module in (_meter, _options):
+        monkeypatch.setattr(module, "live", lambda: (card.live, 2 * card.live))
     return card
 
 
@@ -114,6 +115,7 @@ def test_steps_follow_the_first_optimizer(fresh, counters):
 def test_a_step_inside_a_step_counts_once(fresh, counters):
     Optimizer.card = counters
     torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)  # torch wraps step() of each class when it is first used
+    _marks.progress.start()
     own = Optimizer([torch.nn.Parameter(torch.ones(1))], 0.1)
     own.step()
     assert _marks.progress.step == 2
@@ -284,15 +286,25 @@ def test_arguments_with_dashes_and_underscores(words, expected):
     assert (args.profile_memory, args.debug_memory, args.memory_baseline) == expected
 
 
-def test_debug_memory_says_what_the_second_step_adds(fresh, in_folder, capfd):
+def test_debug_memory_says_what_is_there_and_what_the_second_step_adds(counters, in_folder, monkeypatch, capfd):
+    class Cuda:
+        mem_get_info = staticmethod(lambda: (1 << 30, 24 << 30))
+        current_device = staticmethod(lambda: 0)
+
+    class Adam(Optimizer):
+        def step(self, closure=None):
+            counters.live += 70
+            return super().step(closure)
+
+    monkeypatch.setattr(_torch, "snapshot", lambda: (DEMO.read_bytes(), True))
+    monkeypatch.setattr(_torch, "cuda", lambda: Cuda)
     oomscope.start(oomscope.add_arguments(argparse.ArgumentParser()).parse_args(["--debug-memory"]))
-    model = torch.nn.Linear(1024, 1024, bias=False)
-    optimizer = torch.optim.AdamW(model.parameters())
-    model(torch.ones(1, 1024)).sum().backward()
-    optimizer.step()
+    Optimizer.card = counters
+    run_step(counters, Adam([torch.nn.Parameter(torch.ones(4))], 0.1))
     printed = capfd.readouterr().err
-    assert "the second step adds 8.00 MiB of optimizer state" in printed
-    assert "weights           4.00 MiB" in printed and "total            16.00 MiB" in printed
+    assert "it reached 200 B in forward and backward, 300 B in the optimizer" in printed
+    assert "adds 70 B of optimizer state" in printed and "about 300 B, on a card of 24.00 GiB" in printed
+    assert "Live memory by what it is" in printed and "optimizer state" in printed.split("Live memory")[1]
 
 
 def run_step(card, optimizer, inside=None):
@@ -349,7 +361,7 @@ def test_backward_inside_a_closure_is_backward(counters):
                 call()
             phases = phases_of(peaks.steps[0])
             assert (phases["forward"], phases["backward"], phases.get("optimizer step", 0)) == (100, 250, 0), phases
-            assert "it reached 250 B in forward and backward" in first_step.title
+            assert first_step.second_step_bytes == 250
 
 
 def test_of_accumulated_gradients_each_backward_is_backward(counters):

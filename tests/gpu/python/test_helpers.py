@@ -131,7 +131,7 @@ def test_modules_keep_what_the_allocator_says():
     assert max(row["peak_bytes"] for row in peaks.modules) > 0
 
 
-def test_the_second_step_is_as_debug_memory_says():
+def test_the_second_step_is_as_debug_memory_says(capfd):
     model = mlp(width=2048)
     optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
     watch = _options.FirstStep()
@@ -142,8 +142,10 @@ def test_the_second_step_is_as_debug_memory_says():
         reached = torch.cuda.max_memory_allocated()
         optimizer.step()
         optimizer.zero_grad()
-    print(f"\n{watch}\nthe second step reached {reached / 2**20:.2f} MiB in forward and backward")
+    said = capfd.readouterr().err
+    print(f"\n{said}\nthe second step reached {reached / 2**20:.2f} MiB in forward and backward")
     assert abs(watch.second_step_bytes - reached) / reached < 0.01
+    assert "of optimizer state to forward and backward" in said and "Live memory by what it is" in said
 
 
 def test_free_returns_the_cards_memory():
