@@ -246,6 +246,9 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
     changes.cap_kind = diagnosis.capacity.is_limit ? CapKind::limit : CapKind::card;
   } else if (options.cap_bytes) {
     changes.cap_bytes = options.cap_bytes;
+  } else if (options.room_bytes) {
+    changes.cap_bytes = options.room_bytes;
+    changes.cap_kind = CapKind::card;
   }
   const RequestStream requests = requests_of(verification);
   if (requests.from_mid_life) {
@@ -284,6 +287,7 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   }
   look_for_ranges_of_proposals(diagnosis, requests, changes);
   try_measures(diagnosis, requests, options.threads, changes);
+  add_library_tries(changes.runs, changes.caveats);
   changes.sentence = diagnosis.instant.failed ? failed_sentence(diagnosis, changes) : peak_sentence(diagnosis, changes);
   return changes;
 }

@@ -126,6 +126,7 @@ Result<Done> run_sweep(const Verification& verification, const RequestStream& re
                              .threads = thread_count(),
                              .progress = progress_of("progress.replaying", language, output)};
   result.runs = sweep(requests, question.rules, options);
+  add_library_tries(result.runs, result.caveats);
   const LifetimeTable table = lifetimes_to_complete(verification);
   OOM_TRY(const Floor floor, floor_bytes(table.requested));
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));

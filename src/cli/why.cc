@@ -108,6 +108,7 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
     output.add(std::move(section));
   }
   Changes changes;
+  if (!diagnosis.instant.failed) why.room_bytes = cap_of(std::nullopt, arguments.gpu, changes.caveats);
   if (!arguments.no_sweep) {
     OOM_TRY(changes, find_changes(diagnosis, why));
   } else {

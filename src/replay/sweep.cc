@@ -78,6 +78,17 @@ bool is_better(const SweepRun& a, const SweepRun& b) {
 
 std::vector<std::string_view> sweep_confs() { return {kConfs.begin(), kConfs.end()}; }
 
+void add_library_tries(const std::vector<SweepRun>& runs, Caveats& caveats) {
+  int64_t most = 0;
+  for (const SweepRun& run : runs) {
+    if (run.outcome.main.completed) most = std::max(most, run.outcome.main.library_tries);
+  }
+  if (most == 0) return;
+  caveats.push_back({.code = "library-tries-of-settings",
+                     .values = {{"count", std::to_string(most)}},
+                     .source = CaveatSource::model});
+}
+
 std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules, const SweepOptions& options) {
   std::vector<SweepRun> runs;
   for (std::string_view conf : kConfs) {

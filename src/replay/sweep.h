@@ -37,4 +37,7 @@ struct SweepRun {
 [[nodiscard]] std::vector<SweepRun> sweep(const RequestStream& requests, const RuleSet& rules,
                                           const SweepOptions& options);
 
+// Says so where runs that completed passed over requests: their results flatter.
+void add_library_tries(const std::vector<SweepRun>& runs, Caveats& caveats);
+
 }  // namespace oomscope

@@ -1,8 +1,12 @@
 #include "replay/what_if.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <tuple>
 #include <utility>
+
+#include "model/stack_traits.h"
 
 namespace oomscope {
 namespace {
@@ -35,14 +39,30 @@ class StreamBuilder {
     out_.id.push_back(id);
   }
 
-  uint32_t place_of(StreamId stream, PoolId pool) {
-    if (!out_.places.empty() && out_.places[last_place_].stream == stream && out_.places[last_place_].pool == pool) {
-      return last_place_;
+  uint32_t place_of(StreamId stream, PoolId pool, bool needs_it = false) {
+    if (!out_.places.empty()) {
+      const RequestStream::Place& last = out_.places[last_place_];
+      if (last.stream == stream && last.pool == pool && last.needs_it == needs_it) return last_place_;
     }
     const auto [entry, made] =
-        place_numbers_.try_emplace(std::pair(stream, pool), static_cast<uint32_t>(out_.places.size()));
-    if (made) out_.places.push_back(RequestStream::Place{stream, pool});
+        place_numbers_.try_emplace(std::tuple(stream, pool, needs_it), static_cast<uint32_t>(out_.places.size()));
+    if (made) out_.places.push_back(RequestStream::Place{stream, pool, needs_it});
     return last_place_ = entry->second;
+  }
+
+  // By stack: does it say that no library asks, which could do without? Convolutions are asked for by cuDNN, whose
+  // scratch in backward has no Python frames.
+  static std::vector<bool> stacks_that_need(const Snapshot& snapshot) {
+    std::vector<bool> needs;
+    for (const StackTraits& stack : stack_traits(snapshot)) {
+      const bool is_own = std::ranges::any_of(
+          std::array{StackRole::optimizer, StackRole::zero_grad, StackRole::model, StackRole::file_load,
+                     StackRole::copy, StackRole::state_dict, StackRole::data, StackRole::loss},
+          [&](StackRole role) { return role == stack.role; });
+      const bool is_product = stack.has(Trait::linear) || stack.has(Trait::softmax) || stack.has(Trait::attention);
+      needs.push_back((is_own || is_product) && !stack.has(Trait::convolution));
+    }
+    return needs;
   }
 
   void add_allocations() {
@@ -52,11 +72,16 @@ class StreamBuilder {
     out_.size.reserve(count);
     out_.place.reserve(count);
     out_.begin.reserve(count);
+    const std::vector<bool> needs = stacks_that_need(*timeline_.snapshot);
+    const auto needs_it = [&](StackId stack) {
+      const size_t index = static_cast<size_t>(stack);
+      return index < needs.size() && needs[index];
+    };
     for (const Allocation& allocation : timeline_.allocations) {
       const StreamId stream =
           allocation.stream_index < trace_.streams.size() ? trace_.streams[allocation.stream_index] : StreamId{};
       out_.size.push_back(allocation.requested);
-      out_.place.push_back(place_of(stream, timeline_.pools[allocation.pool_index]));
+      out_.place.push_back(place_of(stream, timeline_.pools[allocation.pool_index], needs_it(allocation.stack)));
       out_.begin.push_back(allocation.begin);
     }
   }
@@ -156,7 +181,7 @@ class StreamBuilder {
   const Timeline& timeline_;
   const Trace& trace_;
   RequestStream out_;
-  std::map<std::pair<StreamId, PoolId>, uint32_t> place_numbers_;
+  std::map<std::tuple<StreamId, PoolId, bool>, uint32_t> place_numbers_;
   uint32_t last_place_ = 0;
   bool at_once_ = false;
 };
@@ -251,9 +276,9 @@ class Run {
     if (block != nullptr) block->tag = tag_of(id);
     if (block != nullptr || requests_.size[id] <= 0) return;
     // A library tries one plan after the other: its scratch fails, and is "freed" by the very next operation of the
-    // recording, where it had succeeded.
+    // recording, where it had succeeded. A temporary of an optimizer looks alike, but its refusal ends the program.
     const bool library_try =
-        index + 1 < requests_.kind.size() && requests_.id[index + 1] == id &&
+        !place.needs_it && index + 1 < requests_.kind.size() && requests_.id[index + 1] == id &&
         (requests_.kind[index + 1] == RequestKind::free || requests_.kind[index + 1] == RequestKind::free_held);
     if (library_try) {
       outcome_.library_tries += 1;

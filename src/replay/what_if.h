@@ -35,6 +35,7 @@ struct RequestStream {
   struct Place {
     StreamId stream;
     PoolId pool;
+    bool needs_it = false;  // who asks cannot do without: no library's scratch
   };
   struct Failure {
     uint32_t event;  // the oom entry
