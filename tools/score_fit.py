@@ -327,7 +327,7 @@ made after these were seen, but of other recordings:
 - Reserved bytes at larger values, 233 predictions for 31 models from two or three small recordings: 0.0 % in the median,
   1.1 % in the mean. Encoders and language models 0.0 %, 2.0 % at worst (where the driver put segments); ResNet, ResNeXt
   and VGG at other batches 0.0 %, under autocast and with channels last, too; DenseNet, EfficientNet, U-Nets and an audio
-  network 1 to 3 % in the median, 12 % at worst; at other sides of the images up to 6 %; a generator of transposed
+  network 1 to 3 % in the median, 12 % at worst; at other sides of the images up to 9 %; a generator of transposed
   convolutions, 100 MiB in all, 11 % and 16 %. 211 of the 233 lay inside the range that `fit` gave.
 - Peak allocated with a measure, up to 24 models: optimizer changes 0.01 % at worst; accumulation 0.1 % in the median and
   5 % at worst; autocast 3 to 5 % and 11 %; pure bf16 1 % and 6 %, where it is known whether the loss takes 16 bits;
