@@ -27,7 +27,8 @@ namespace oomscope {
 struct WhyOptions {
   std::optional<int64_t> cap_bytes;   // the limit the job ran under, if known
   std::optional<int64_t> card_bytes;  // the whole card, if known
-  std::optional<int64_t> room_bytes;  // on a card that is asked about: what one process's allocator gets of it
+  std::optional<int64_t> room_bytes =
+      std::nullopt;  // on a card that is asked about: what one process's allocator gets of it
   // On the card at the failure, as NVML said then: this process with its context, and all others.
   std::optional<int64_t> own_bytes;
   std::optional<int64_t> others_bytes;
