@@ -34,7 +34,7 @@ function(oomscope_compile_tests target)
   oomscope_precompile(${target} FROM oomscope_test_headers <gtest/gtest.h>)
 endfunction()
 if(OOMSCOPE_PCH)
-  file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "")
   # A program, since headers are compiled anew for what differs in position independence.
   add_executable(oomscope_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
   target_link_libraries(oomscope_test_headers PRIVATE oomscope_options oomscope::fmt GTest::gtest_main)

@@ -33,12 +33,12 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/words_embedded.cc @ONLY CONTENT
 
 namespace oomscope {
 
-std::span<const Entry> embedded_words(Language language) {
-  static constexpr Entry english[] = {
+std::span<const WordEntry> embedded_words(Language language) {
+  static constexpr WordEntry english[] = {
 @english@  };
-  static constexpr Entry chinese[] = {
+  static constexpr WordEntry chinese[] = {
 @chinese@  };
-  return language == Language::english ? std::span<const Entry>(english) : std::span<const Entry>(chinese);
+  return language == Language::english ? std::span<const WordEntry>(english) : std::span<const WordEntry>(chinese);
 }
 
 }  // namespace oomscope

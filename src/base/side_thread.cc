@@ -1,6 +1,5 @@
 #include "base/side_thread.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace oomscope {
@@ -28,8 +27,10 @@ bool SideThread::add(const void* owner, Duty duty) {
 
 void SideThread::remove(const void* owner) {
   std::unique_lock<std::mutex> guard(lock_);
-  changed_.wait(guard, [&] { return running_ != owner; });
   std::erase_if(entries_, [&](const Entry& entry) { return entry.owner == owner; });
+  is_awake_ = true;  // the turn that is under way may miss a duty, now that they have moved up
+  changed_.notify_all();
+  changed_.wait(guard, [&] { return running_ != owner; });
 }
 
 void SideThread::wake() {

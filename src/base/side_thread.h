@@ -25,7 +25,8 @@ class SideThread {
   SideThread& operator=(const SideThread&) = delete;
   ~SideThread();
 
-  // The duties that came first go first. False: no thread could be made, and nothing will be done.
+  // The duties that came first go first. `owner` is not nullptr. False: no thread could be made, and nothing will be
+  // done.
   bool add(const void* owner, Duty duty);
   // Afterwards the owner's duty does not run, now or later. Harmless if it has none.
   void remove(const void* owner);

@@ -63,7 +63,18 @@ TEST(SideThread, WhatIsRemovedDoesNotRunAnyMore) {
 
 TEST(SideThread, EndsWithDutiesLeft) {
   SideThread side;
-  ASSERT_TRUE(side.add(nullptr, [] { return true; }));
+  ASSERT_TRUE(side.add(&side, [] { return true; }));
+}
+
+TEST(SideThread, WhatAlwaysHasMoreToDoCanBeRemoved) {
+  SideThread side;
+  std::atomic<int64_t> runs = 0;
+  ASSERT_TRUE(side.add(&runs, [&] { return ++runs > 0; }));
+  while (runs < 10) side.wake();
+  side.remove(&runs);
+  const int64_t then = runs;
+  side.wake();
+  EXPECT_EQ(runs, then);
 }
 
 }  // namespace

@@ -213,6 +213,9 @@ Result<int> explain_evidence(const WhyArguments& arguments, Output& output) {
   TextFacts facts = find_text_facts(given.logs);
   const bool is_named = arguments.gpu && arguments.gpu->source != GpuMemorySource::given;
   if (is_named) facts.around.gpu_name = arguments.gpu->name;
+  Caveats unread;
+  add_unread(given.unread, unread);
+  add_caveats(unread, facts.caveats);
   const bool has_snapshot = given.piped || !given.snapshots.empty();
   if (given.logs.empty()) {
     if (given.piped) {
@@ -220,6 +223,8 @@ Result<int> explain_evidence(const WhyArguments& arguments, Output& output) {
     } else {
       OOM_TRY([[maybe_unused]] const Done explained, explain_snapshots(given.snapshots, arguments, output));
     }
+    for (const Caveat& caveat : unread) output.add_sentence(caveat_text(caveat, arguments.language));
+    for (const nlohmann::ordered_json& caveat : caveats_json(unread)) output.payload()["caveats"].push_back(caveat);
   } else if (has_snapshot) {
     OOM_TRY([[maybe_unused]] const Done explained, explain_combined(given, arguments, facts, explain_with_log, output));
   } else {

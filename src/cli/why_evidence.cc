@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "cli/load_snapshot.h"
@@ -87,47 +88,45 @@ Result<Done> take_log(const std::string& path, GivenEvidence& given) {
   return Done{};
 }
 
-// A rank that printed nothing, or whose log cannot be read, does not keep the others from being read: it is said with
-// the first of them. Where there is no other, its error is the answer.
-class Unread {
- public:
-  void add(const std::string& path, Error error) {
-    caveats_.push_back(Caveat{"rank-unreadable", {{"path", path}, {"error", error.what}}, CaveatSource::recording});
-    if (!first_) first_ = std::move(error);
-  }
-  Result<Done> say_with(std::vector<TextEvidence>& logs, bool others_are_given) {
-    if (!first_) return Done{};
-    if (logs.empty() && !others_are_given) return *std::move(first_);
-    if (!logs.empty()) logs.front().caveats.insert(logs.front().caveats.end(), caveats_.begin(), caveats_.end());
-    return Done{};
-  }
-
- private:
-  Caveats caveats_;
-  std::optional<Error> first_;
-};
-
 // A folder of ranks' logs, of their snapshots, or of both. Logs that say nothing of memory are none: a folder with
 // nothing else is one without snapshots.
-Result<Done> take_folder(const std::string& folder, GivenEvidence& given) {
+void take_folder(const std::string& folder, GivenEvidence& given) {
   GivenEvidence inside;
-  Unread unread;
   for (const std::string& log : logs_of_folder(folder)) {
     Result<Done> taken = take_log(log, inside);
-    if (!taken) unread.add(log, std::move(taken.error()));
+    if (!taken) inside.unread.push_back({log, std::move(taken.error())});
   }
+  const auto move_all = [](auto& from, auto& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
   const bool has_snapshots = find_rank_files(folder).has_value();
-  OOM_TRY([[maybe_unused]] const Done said, unread.say_with(inside.logs, has_snapshots));
   const bool tells = std::any_of(inside.logs.begin(), inside.logs.end(), [](const TextEvidence& log) {
     return !log.messages.empty() || !log.summaries.empty();
   });
-  if (!tells || has_snapshots) given.snapshots.push_back(folder);
-  if (!tells) return Done{};
-  for (TextEvidence& log : inside.logs) given.logs.push_back(std::move(log));
-  return Done{};
+  if (tells) move_all(inside.logs, given.logs);
+  if (has_snapshots || (!tells && inside.snapshots.empty() && inside.unread.empty())) {
+    given.snapshots.push_back(folder);
+  } else {
+    move_all(inside.snapshots, given.snapshots);
+  }
+  move_all(inside.unread, given.unread);
 }
 
 }  // namespace
+
+void add_unread(const std::vector<UnreadFile>& unread, Caveats& caveats) {
+  constexpr size_t kMostSaid = 5;
+  for (size_t i = 0; i < std::min(unread.size(), kMostSaid); ++i) {
+    Values values = {{"path", unread[i].path}, {"error", unread[i].error.what}};
+    values.insert(values.end(), unread[i].error.values.begin(), unread[i].error.values.end());
+    caveats.push_back(
+        Caveat{.code = "rank-unreadable", .values = std::move(values), .source = CaveatSource::recording});
+  }
+  if (unread.size() <= kMostSaid) return;
+  caveats.push_back(Caveat{.code = "more-ranks-unreadable",
+                           .values = {{"count", std::to_string(unread.size() - kMostSaid)}},
+                           .source = CaveatSource::recording});
+}
 
 bool is_folder(const std::string& path) {
   std::error_code error;
@@ -136,7 +135,6 @@ bool is_folder(const std::string& path) {
 
 Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words, Language language) {
   GivenEvidence given;
-  Unread unread;
   if (std::count(words.begin(), words.end(), "-") > 1) return standard_input_error("error.read-once");
   for (const std::string& word : words) {
     if (is_typed_message(word)) {
@@ -144,20 +142,22 @@ Result<GivenEvidence> sort_evidence(const std::vector<std::string>& words, Langu
     } else if (word == "-") {
       OOM_TRY([[maybe_unused]] const Done done, take_piped(language, given));
     } else if (is_folder(word)) {
-      OOM_TRY([[maybe_unused]] const Done done, take_folder(word, given));
+      take_folder(word, given);
     } else {
       if (!is_there(word) && !looks_like_path(word, "./\\")) return unknown_words(word);
-      OOM_TRY(const bool is_text, is_text_file(word));
+      const Result<bool> is_text = is_text_file(word);
+      if (!is_text && is_text.error().code == "file-not-found") return is_text.error();
       // What is called a snapshot is read as one: the reader says what it is instead.
-      if (is_snapshot_name(word) || (!is_text && !ends_like_a_log(word))) {
+      if (is_snapshot_name(word) || (is_text && !*is_text && !ends_like_a_log(word))) {
         given.snapshots.push_back(word);
         continue;
       }
       Result<Done> taken = take_log(word, given);
-      if (!taken) unread.add(word, std::move(taken.error()));
+      if (!taken) given.unread.push_back({word, std::move(taken.error())});
     }
   }
-  OOM_TRY([[maybe_unused]] const Done said, unread.say_with(given.logs, given.piped || !given.snapshots.empty()));
+  const bool has_other = given.piped || !given.snapshots.empty() || !given.logs.empty();
+  if (!has_other && !given.unread.empty()) return std::move(given.unread.front().error);
   if (given.piped && !given.snapshots.empty()) return standard_input_error("error.stands-alone");
   return given;
 }

@@ -68,9 +68,18 @@ TEST_F(SortEvidence, WhoPrintedNothingDoesNotKeepOthersFromBeingRead) {
     const Result<GivenEvidence> given = sort(words);
     ASSERT_TRUE(given);
     ASSERT_EQ(given->logs.size(), 1U);
-    ASSERT_EQ(given->logs[0].caveats.size(), 1U);
-    EXPECT_EQ(given->logs[0].caveats[0].code, "rank-unreadable");
+    ASSERT_EQ(given->unread.size(), 1U);
+    EXPECT_EQ(given->unread[0].error.code, "file-empty");
   }
+  file("rank2/train.log", "");
+  const Result<GivenEvidence> folders = sort({(folder_ / "rank2").string(), told});
+  ASSERT_TRUE(folders);
+  EXPECT_EQ(folders->logs.size(), 1U);
+  EXPECT_EQ(folders->unread.size(), 1U);
+  Caveats caveats;
+  add_unread(folders->unread, caveats);
+  ASSERT_EQ(caveats.size(), 1U);
+  EXPECT_EQ(caveats[0].code, "rank-unreadable");
   const Result<GivenEvidence> alone = sort({empty});
   ASSERT_FALSE(alone);
   EXPECT_EQ(alone.error().code, "file-empty");

@@ -9,6 +9,7 @@
 
 #include "cli/load_snapshot.h"
 #include "cli/why.h"
+#include "cli/why_evidence.h"
 #include "replay/parallel.h"
 #include "report/ranks_document.h"
 
@@ -83,8 +84,7 @@ std::vector<Rank> look_at_files(const std::vector<RankFile>& files, const WhyArg
 }
 
 void add_rank_caveats(RanksReport& report) {
-  constexpr size_t kMostErrors = 5;
-  size_t errors = 0;
+  std::vector<UnreadFile> unread;
   bool inexact = false;
   bool any_node = false;
   for (const Rank& rank : report.ranks) {
@@ -93,17 +93,9 @@ void add_rank_caveats(RanksReport& report) {
       inexact |= !rank.facts.exact;
       continue;
     }
-    if (++errors > kMostErrors) continue;
-    Values values = {{"path", rank.path}, {"error", rank.error->what}};
-    values.insert(values.end(), rank.error->values.begin(), rank.error->values.end());
-    report.caveats.push_back(
-        Caveat{.code = "rank-unreadable", .values = std::move(values), .source = CaveatSource::recording});
+    unread.push_back({rank.path, *rank.error});
   }
-  if (errors > kMostErrors) {
-    report.caveats.push_back(Caveat{.code = "more-ranks-unreadable",
-                                    .values = {{"count", std::to_string(errors - kMostErrors)}},
-                                    .source = CaveatSource::recording});
-  }
+  add_unread(unread, report.caveats);
   if (inexact) {
     report.caveats.push_back(Caveat{.code = "ranks-not-exact", .values = {}, .source = CaveatSource::model});
   }

@@ -85,6 +85,13 @@ void drop_impossible_events(Snapshot& snapshot) {
   snapshot.caveats.push_back(Caveat{"impossible-sizes", {{"count", std::to_string(dropped)}}, CaveatSource::recording});
 }
 
+struct AtEnd {
+  const std::function<void()>& tell;
+  ~AtEnd() {
+    if (tell) tell();
+  }
+};
+
 Result<Snapshot> decode(ByteSource& source, const std::string& name, const SnapshotReadOptions& options) {
   ByteWindow window(source, ByteWindow::kDefaultCapacity, ByteWindow::kReadAheadAfter, options.side);
   ReaderTables tables;
@@ -93,8 +100,10 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
                           MachineOptions{.max_memory_bytes = options.max_memory_bytes,
                                          .use_template = options.use_template,
                                          .follow = options.follow});
-  Result<Done> ran = machine.run();
-  if (options.decoded) options.decoded();  // before the traces change or go
+  Result<Done> ran = [&] {
+    const AtEnd ended{options.decoded};  // before the traces change or go, also where memory runs out
+    return machine.run();
+  }();
   if (!ran.has_value()) {
     Error error = std::move(ran.error());
     error.where = "error.at-byte";

@@ -16,17 +16,21 @@ int64_t total_from_reserve(int64_t reserve_bytes) {
 // The segments in which the addresses lie; `addresses` ascending. Ranges whose length nothing tells overlap: the one
 // that begins nearest holds an address.
 std::vector<const Segment*> segments_of(const std::vector<uint64_t>& addresses, std::span<Segment* const> segments) {
-  std::vector<const Segment*> holders(addresses.size(), nullptr);
+  std::vector<const Segment*> near;
+  std::vector<const Segment*> holders;
   if (addresses.empty()) return holders;
   for (const Segment* segment : segments) {
-    const auto first = std::lower_bound(addresses.begin(), addresses.end(), segment->address);
-    for (auto at = first; at != addresses.end(); ++at) {
-      if (*at - segment->address >= static_cast<uint64_t>(segment->size_bytes)) break;
-      const Segment*& holder = holders[static_cast<size_t>(at - addresses.begin())];
-      if (holder == nullptr || holder->address < segment->address) holder = segment;
-    }
+    const uint64_t end = segment->address + static_cast<uint64_t>(segment->size_bytes);
+    if (segment->address <= addresses.back() && end > addresses.front()) near.push_back(segment);
   }
-  std::erase(holders, nullptr);
+  std::sort(near.begin(), near.end(), [](const Segment* a, const Segment* b) { return a->address < b->address; });
+  for (const uint64_t address : addresses) {
+    const auto above = std::upper_bound(near.begin(), near.end(), address,
+                                        [](uint64_t at, const Segment* segment) { return at < segment->address; });
+    if (above == near.begin()) continue;
+    const Segment* below = *std::prev(above);
+    if (address - below->address < static_cast<uint64_t>(below->size_bytes)) holders.push_back(below);
+  }
   return holders;
 }
 

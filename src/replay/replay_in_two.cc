@@ -22,6 +22,17 @@ namespace {
 // ranges of addresses, no limit.
 bool is_plain(const Timeline& timeline, const ReplayConfig& config) {
   const Trace& trace = timeline.trace();
+  const bool all_ordinary = std::all_of(
+      timeline.snapshot->segments.begin(), timeline.snapshot->segments.end(), [&](const SnapshotSegment& segment) {
+        return segment.device != timeline.device || (segment.pool.is_default() && !segment.is_expandable);
+      });
+  const bool all_common =
+      std::all_of(timeline.driver_events.begin(), timeline.driver_events.end(), [&](uint32_t event) {
+        const bool has_pages =
+            trace.action[event] == Action::segment_map || trace.action[event] == Action::segment_unmap;
+        return !has_pages && (trace.pool.empty() || trace.pool[event].is_default());
+      });
+  if (!all_ordinary || !all_common) return false;
   return timeline.snapshot->complete && timeline.corrected == nullptr && timeline.pools.size() == 1 &&
          trace.forced.empty() && config.rules.tie_break == TieBreak::address && !config.limit_bytes &&
          !config.driver_refuses && config.settings.garbage_collection_threshold <= 0 &&

@@ -65,7 +65,7 @@ TEST(ReplayInTwo, ReplaysAMillionEventsInTwo) {
   EXPECT_TRUE(check(*snapshot, 200'000));
 }
 
-// 100 blocks come and go; the tenth request of each round is one of 3 MiB. `altered` moves one of them.
+// 100 rounds of two blocks. In that of `altered` the first lies elsewhere.
 Snapshot rounds(uint32_t altered) {
   SnapshotBuilder b;
   b.segment_alloc(kA, 20 * kMiB);
@@ -80,6 +80,16 @@ TEST(ReplayInTwo, SaysNothingWhereAHalfDiffers) {
   EXPECT_TRUE(check(rounds(1000)));
   EXPECT_FALSE(check(rounds(10)));
   EXPECT_FALSE(check(rounds(90)));
+}
+
+// What only the dump says cannot be told from what the second half found.
+TEST(ReplayInTwo, SaysNothingWhereTheDumpHasOtherPools) {
+  Snapshot in_pool = rounds(1000);
+  in_pool.segments[0].pool = PoolId{.first = 0, .second = 7};
+  EXPECT_FALSE(check(in_pool));
+  Snapshot expandable = rounds(1000);
+  expandable.segments[0].is_expandable = true;
+  EXPECT_FALSE(check(expandable));
 }
 
 TEST(ReplayInTwo, SaysNothingOfShortRecordings) { EXPECT_FALSE(check(rounds(1000), 10'000)); }

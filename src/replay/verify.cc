@@ -12,13 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "model/pairing.h"
 #include "replay/final_state.h"
 #include "replay/pool_guess.h"
 #include "replay/pressure.h"
-#include "replay/recorded_device.h"
 #include "replay/replay_in_two.h"
 #include "replay/suspects.h"
 

@@ -151,10 +151,11 @@ TEST(WhatIf, HeldFreeStaysPendingAsLongAsRecorded) {
   EXPECT_EQ(replay_what_if(requests_in(snapshot), question()).peak_reserved, 40 * kMiB);
 }
 
-// A library asks for 100 MiB of scratch and gives it back at once.
-SnapshotBuilder scratch() {
+// A library asks for 100 MiB of scratch and gives it back at once. `file`: from where.
+SnapshotBuilder scratch(const char* file = nullptr, const char* function = "") {
   SnapshotBuilder b;
   b.segment_alloc(kA, 20 * kMiB).alloc(kA, 20 * kMiB);
+  if (file != nullptr) b.python({{file, 1, function}, {"train.py", 2, "main"}});
   b.segment_alloc(kB, 100 * kMiB).alloc(kB, 100 * kMiB).free(kB, 100 * kMiB).free(kA, 20 * kMiB);
   b.segment(kA, {{.size = 20 * kMiB}}).segment(kB, {{.size = 100 * kMiB}});
   return b;
@@ -166,6 +167,16 @@ TEST(LibraryTry, RefusedScratchIsSkipped) {
   EXPECT_TRUE(outcome.completed);
   EXPECT_EQ(outcome.library_tries, 1);
   EXPECT_EQ(outcome.num_ooms, 1);
+}
+
+TEST(LibraryTry, TemporaryOfAnOptimizerIsNone) {
+  const auto completes = [](const char* file, const char* function) {
+    const Snapshot snapshot = scratch(file, function).build();
+    return replay_what_if(requests_in(snapshot), question({}, 60 * kMiB)).completed;
+  };
+  EXPECT_FALSE(completes("/v/site-packages/torch/optim/adam.py", "_multi_tensor_adam"));
+  EXPECT_FALSE(completes("/v/site-packages/torch/nn/modules/linear.py", "forward"));
+  EXPECT_TRUE(completes("/v/site-packages/torch/nn/modules/conv.py", "_conv_forward"));
 }
 
 TEST(LibraryTry, BlockThatLivesOnIsNone) {

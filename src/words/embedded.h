@@ -8,11 +8,11 @@
 
 namespace oomscope {
 
-struct Entry {
+struct WordEntry {
   std::string_view key;
   std::string_view text;
 };
 // Ascending by key.
-[[nodiscard]] std::span<const Entry> embedded_words(Language language);
+[[nodiscard]] std::span<const WordEntry> embedded_words(Language language);
 
 }  // namespace oomscope

@@ -86,14 +86,15 @@ SaidError say(const Error& error, Language language) {
 
 std::vector<std::string> word_keys(Language language) {
   std::vector<std::string> keys;
-  for (const Entry& entry : embedded_words(language)) keys.emplace_back(entry.key);
+  for (const WordEntry& entry : embedded_words(language)) keys.emplace_back(entry.key);
   return keys;
 }
 
 std::optional<std::string_view> word(std::string_view key, Language language) {
-  const std::span<const Entry> words = embedded_words(language);
-  const auto found = std::lower_bound(words.begin(), words.end(), key,
-                                      [](const Entry& entry, std::string_view wanted) { return entry.key < wanted; });
+  const std::span<const WordEntry> words = embedded_words(language);
+  const auto found =
+      std::lower_bound(words.begin(), words.end(), key,
+                       [](const WordEntry& entry, std::string_view wanted) { return entry.key < wanted; });
   if (found == words.end() || found->key != key) return std::nullopt;
   return found->text;
 }

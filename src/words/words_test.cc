@@ -25,11 +25,11 @@ std::set<std::string> names_only(std::string_view text) {
 
 TEST(Words, AreSortedAndNoKeyTwice) {
   for (const Language language : {Language::english, Language::chinese}) {
-    const std::span<const Entry> words = embedded_words(language);
+    const std::span<const WordEntry> words = embedded_words(language);
     ASSERT_FALSE(words.empty());
-    EXPECT_EQ(
-        std::adjacent_find(words.begin(), words.end(), [](const Entry& a, const Entry& b) { return a.key >= b.key; }),
-        words.end());
+    EXPECT_EQ(std::adjacent_find(words.begin(), words.end(),
+                                 [](const WordEntry& a, const WordEntry& b) { return a.key >= b.key; }),
+              words.end());
   }
 }
 
