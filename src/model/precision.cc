@@ -14,6 +14,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/source_path.h"
+
 namespace oomscope {
 namespace {
 
@@ -42,7 +44,7 @@ class Witnesses {
   [[nodiscard]] bool has_scaler() const {
     const Snapshot& snapshot = *timeline_.snapshot;
     return std::any_of(snapshot.stacks.frames.begin(), snapshot.stacks.frames.end(), [&](const Frame& frame) {
-      return snapshot.strings.text(frame.filename).ends_with("torch/amp/grad_scaler.py") &&
+      return path_ends_with(snapshot.strings.text(frame.filename), "torch/amp/grad_scaler.py") &&
              snapshot.strings.text(frame.name) != "__init__";
     });
   }

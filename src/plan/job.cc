@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/source_path.h"
 #include "model/precision.h"
 
 namespace oomscope {
@@ -89,8 +90,7 @@ void add_failed(RequestStream& requests) {
 bool is_compiled(const Snapshot& snapshot) {
   return std::any_of(snapshot.stacks.frames.begin(), snapshot.stacks.frames.end(), [&](const Frame& frame) {
     const std::string_view file = snapshot.strings.text(frame.filename);
-    return file.find("torch/_inductor/") != std::string_view::npos ||
-           file.find("torchinductor_") != std::string_view::npos;
+    return path_has(file, "torch/_inductor/") || path_has(file, "torchinductor_");
   });
 }
 

@@ -24,6 +24,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/source_path.h"
+
 namespace oomscope {
 namespace {
 
@@ -48,12 +50,6 @@ uint64_t mix(uint64_t hash, std::string_view text) {
   return (hash ^ 0xff) * 0x100000001b3ULL;
 }
 
-// Windows' paths have backslashes.
-bool has_part(std::string_view path, std::string_view part) {
-  const auto is_same = [](char a, char b) { return a == b || (a == '\\' && b == '/'); };
-  return std::search(path.begin(), path.end(), part.begin(), part.end(), is_same) != path.end();
-}
-
 uint64_t frame_hash(const Snapshot& snapshot, const Frame& frame) {
   const std::string_view file = snapshot.strings.text(frame.filename);
   uint64_t hash = mix(0xcbf29ce484222325ULL, snapshot.strings.text(frame.name));
@@ -69,7 +65,7 @@ uint32_t inner_frames(const Snapshot& snapshot, uint32_t stack) {
   for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f) {
     const Frame& frame = stacks.frames[stacks.frame_ids[f]];
     const bool is_call = snapshot.strings.text(frame.name) == "_call_impl";
-    if (is_call && has_part(snapshot.strings.text(frame.filename), "nn/modules/module.py"))
+    if (is_call && path_has(snapshot.strings.text(frame.filename), "nn/modules/module.py"))
       inner = f - stacks.starts[stack] + 1;
   }
   return inner;
@@ -389,7 +385,7 @@ std::string site_of(const RequestLog& log, size_t position) {
   const std::vector<std::string> frames = frames_of(log, position);
   for (size_t i = 0; i < frames.size(); ++i) {
     const Frame& frame = stacks.frames[stacks.frame_ids[stacks.starts[stack] + i]];
-    const bool is_torch = has_part(snapshot.strings.text(frame.filename), "torch/nn/");
+    const bool is_torch = path_has(snapshot.strings.text(frame.filename), "torch/nn/");
     if (!is_torch) return i == 0 ? frames[0] : frames[0] + " < " + frames[i];
   }
   return frames.empty() ? "" : frames[0];

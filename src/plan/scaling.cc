@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/source_path.h"
 #include "model/structure.h"
 #include "plan/conv_scratch.h"
 #include "plan/values.h"
@@ -144,7 +145,7 @@ Result<Done> check_growth(const RequestLog& base, const RequestLog& other, const
 bool looks_up_tokens(const Snapshot& snapshot) {
   return std::any_of(snapshot.stacks.frames.begin(), snapshot.stacks.frames.end(), [&](const Frame& frame) {
     return snapshot.strings.text(frame.name) == "embedding" &&
-           snapshot.strings.text(frame.filename).ends_with("torch/nn/functional.py");
+           path_ends_with(snapshot.strings.text(frame.filename), "torch/nn/functional.py");
   });
 }
 

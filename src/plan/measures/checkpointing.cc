@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/source_path.h"
 #include "plan/measures/common.h"
 #include "plan/measures/list.h"
 
@@ -37,7 +38,7 @@ int64_t worth_of(const Job& job, uint32_t id) {
 constexpr int64_t kWorthwhile = 8;  // at least such a part of the best
 
 // transformers keeps keys and values of each layer in training, too (use_cache), but not under checkpointing.
-bool is_cache(const Job& job, uint32_t id) { return job.file_of(id).ends_with("transformers/cache_utils.py"); }
+bool is_cache(const Job& job, uint32_t id) { return path_ends_with(job.file_of(id), "transformers/cache_utils.py"); }
 
 // Where the layer's backward begins: at the last request before one of its kept blocks is freed.
 uint32_t backward_of(const Job& job, const std::vector<uint32_t>& kept) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/source_path.h"
 #include "plan/measures/common.h"
 #include "plan/measures/list.h"
 
@@ -25,7 +26,7 @@ std::vector<bool> passes_without_backward(const Job& job) {
 
 // Made by a module of the model's own, outside of torch: a sum, a product, a join.
 bool is_own_operation(const Job& job, uint32_t id) {
-  return job.function_of(id) == "forward" && job.file_of(id).find("torch/nn/") == std::string_view::npos;
+  return job.function_of(id) == "forward" && !path_has(job.file_of(id), "torch/nn/");
 }
 
 // Keys and values that generation would need again; the result of a pass holds them.

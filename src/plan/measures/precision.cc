@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/source_path.h"
 #include "plan/bias_scratch.h"
 #include "plan/measures/common.h"
 #include "plan/measures/list.h"
@@ -29,7 +30,7 @@ bool has_file(const Job& job, uint32_t id, std::string_view ending) {
   const uint32_t stack = static_cast<uint32_t>(job.blocks[id].stack);
   for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f) {
     const Frame& frame = stacks.frames[stacks.frame_ids[f]];
-    if (job.snapshot->strings.text(frame.filename).ends_with(ending)) return true;
+    if (path_ends_with(job.snapshot->strings.text(frame.filename), ending)) return true;
   }
   return false;
 }
@@ -90,7 +91,7 @@ class Caster {
     const bool is_stream =
         (output != kNoAllocation && job_.size(id) == job_.size(output)) || normalised_.count(job_.size(id)) != 0;
     return is_stream && job_.function_of(id) == "forward" && !traits.has(Trait::linear) &&
-           !traits.has(Trait::convolution) && !job_.file_of(id).ends_with("modules/activation.py");
+           !traits.has(Trait::convolution) && !path_ends_with(job_.file_of(id), "modules/activation.py");
   }
 
   void forward(const JobPass& pass, bool keeps_residuals) {
