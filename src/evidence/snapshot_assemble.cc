@@ -1,5 +1,6 @@
 #include "evidence/snapshot_assemble.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -175,7 +176,11 @@ void check_traces(ReaderTables& tables, bool ends_in_segments) {
   Snapshot& snapshot = tables.snapshot;
   size_t events = 0;
   int64_t unknown_actions = 0;
-  for (const Trace& trace : snapshot.traces) {
+  for (Trace& trace : snapshot.traces) {
+    // The dump itself is an entry: alone it is no history.
+    const bool is_empty =
+        std::all_of(trace.action.begin(), trace.action.end(), [](Action action) { return action == Action::snapshot; });
+    if (is_empty) trace = Trace{};
     events += trace.size_events();
     unknown_actions += count_unknown(trace.action);
   }
