@@ -172,15 +172,18 @@ int64_t count_unknown(const HugeVector<Action>& actions) {
   return count;
 }
 
-void check_traces(ReaderTables& tables, bool ends_in_segments) {
+// What other events tell of stands in the segments too: the dump itself, and frees of what was allocated before.
+bool is_history(Action action) {
+  return action != Action::snapshot && action != Action::annotate && action != Action::free_requested &&
+         action != Action::free_completed;
+}
+
+void check_traces(ReaderTables& tables, bool is_damaged, bool ends_in_segments) {
   Snapshot& snapshot = tables.snapshot;
   size_t events = 0;
   int64_t unknown_actions = 0;
   for (Trace& trace : snapshot.traces) {
-    // The dump itself is an entry: alone it is no history.
-    const bool is_empty =
-        std::all_of(trace.action.begin(), trace.action.end(), [](Action action) { return action == Action::snapshot; });
-    if (is_empty) trace = Trace{};
+    if (!is_damaged && std::none_of(trace.action.begin(), trace.action.end(), is_history)) trace = Trace{};
     events += trace.size_events();
     unknown_actions += count_unknown(trace.action);
   }
@@ -231,7 +234,7 @@ Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::
   bool has_segments = segments.kind == SlotKind::segments;
   keep_segments(snapshot, has_segments ? segments.index : 0, has_segments ? static_cast<uint32_t>(segments.bits) : 0);
   check_segments(snapshot);
-  check_traces(tables, ends_in_segments);
+  check_traces(tables, is_damaged, ends_in_segments);
   return std::move(snapshot);
 }
 

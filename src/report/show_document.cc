@@ -146,9 +146,8 @@ Table categories_table(const Shown& shown, Language language) {
                       confidence_word(row.confidence, language), say("reason." + std::string(row.reason), language)},
             .style = row.bytes == 0 ? Style::dim : Style::plain});
   }
-  table.total =
-      Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), show_word("live-and-pending", language)},
-          .style = Style::bold};
+  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), show_word("active", language)},
+                    .style = Style::bold};
   const ShownStructure& structure = *shown.structure;
   Phrase placed;
   if (structure.frameless_requests > 0) {

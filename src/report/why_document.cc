@@ -484,7 +484,6 @@ std::string proof_text(const Verification& verification, const std::vector<RuleS
     const auto by_age = [](const RuleSet& a, const RuleSet& b) { return age_of(a) < age_of(b); };
     const auto [oldest, newest] = std::minmax_element(rules.begin(), rules.end(), by_age);
     named = Phrase{.key = "why.rules-range"}
-                .with("releases", releases)
                 .with("first", std::string(oldest->first_release))
                 .with("last", std::string(newest->last_release));
   }
