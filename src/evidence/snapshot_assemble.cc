@@ -172,11 +172,8 @@ int64_t count_unknown(const HugeVector<Action>& actions) {
   return count;
 }
 
-// What other events tell of stands in the segments too: the dump itself, and frees of what was allocated before.
-bool is_history(Action action) {
-  return action != Action::snapshot && action != Action::annotate && action != Action::free_requested &&
-         action != Action::free_completed;
-}
+// The dump itself, and the end of a free that was asked for before, are not what anybody asked for since.
+bool is_history(Action action) { return action != Action::snapshot && action != Action::free_completed; }
 
 void check_traces(ReaderTables& tables, bool is_damaged, bool ends_in_segments) {
   Snapshot& snapshot = tables.snapshot;
