@@ -347,7 +347,9 @@ class Diagnostician {
       return;
     }
     if (!snapshot_.complete) {
-      out_.sentence = why_phrase("cut-file").with("events", format_count(static_cast<int64_t>(trace().size_events())));
+      out_.sentence = why_phrase(out_.verification->refused_requests == 0 ? "cut-file" : "cut-file-survived")
+                          .with("events", format_count(static_cast<int64_t>(trace().size_events())))
+                          .with("outcome", outcome_phrase());
       return;
     }
     if (trace().size_events() == 0) {

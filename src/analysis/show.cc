@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -30,7 +31,13 @@ Phrase moment_phrase(Moment moment, uint32_t event, uint32_t events) {
 class StateView {
  public:
   StateView(const Verification& verification, GroupBy by)
-      : verification_(verification), timeline_(verification.timeline), trace_(timeline_.trace()), by_(by) {}
+      : verification_(verification), timeline_(verification.timeline), trace_(timeline_.trace()), by_(by) {
+    for (const StartSegment& segment : timeline_.start) {
+      for (const StartBlock& block : segment.blocks) {
+        if (block.state == StartState::pending) pending_at_start_.insert(block.allocation);
+      }
+    }
+  }
 
   Result<Shown> run(Moment moment, int64_t event, bool with_curve) {
     OOM_TRY(shown_.event, find_event(moment, event));
@@ -43,6 +50,7 @@ class StateView {
       collect();
     }
     sum_reserved();
+    raise_peaks();
     if (with_curve) {
       const std::vector<int64_t> curve = allocated_curve(verification_, kCurvePoints);
       shown_.allocated_curve.assign(curve.begin(), curve.end());
@@ -57,7 +65,7 @@ class StateView {
     const uint32_t events = static_cast<uint32_t>(trace_.size_events());
     switch (moment) {
       case Moment::peak: return verification_.replay->peak_allocated().event;
-      case Moment::end: return events == 0 ? 0 : events - 1;
+      case Moment::end: return events == 0 ? kNoEvent : events - 1;
       case Moment::oom:
         for (uint32_t i = events; i-- > 0;) {
           if (trace_.action[i] == Action::oom) return i;
@@ -68,6 +76,12 @@ class StateView {
                      .hint = "oomscope show SNAPSHOT --at peak"};
       case Moment::event:
         if (event < static_cast<int64_t>(events)) return static_cast<uint32_t>(event);
+        if (events == 0) {
+          return Error{.code = "event-out-of-range",
+                       .what = "error.no-events",
+                       .where = fmt::format("--at {}", event),
+                       .hint = "oomscope show SNAPSHOT"};
+        }
         return Error{.code = "event-out-of-range",
                      .what = "error.event-out-of-range",
                      .where = fmt::format("--at {}", event),
@@ -84,6 +98,14 @@ class StateView {
     shown_.totals.peak_requested = verification_.replay->peak_requested().bytes;
   }
 
+  // Where the replay met a difference, what the recording shows may be more than the replay ever had.
+  void raise_peaks() {
+    ShowTotals& totals = shown_.totals;
+    totals.peak_requested = std::max(totals.peak_requested, totals.requested);
+    totals.peak_allocated = std::max(totals.peak_allocated, totals.allocated);
+    totals.peak_reserved = std::max(totals.peak_reserved, totals.reserved);
+  }
+
   // A row for each category that ever held a byte; what it held at the moment may be nothing.
   void categorize() {
     const Structure structure = find_structure(timeline_);
@@ -97,7 +119,7 @@ class StateView {
       const size_t index = static_cast<size_t>(category.category);
       reasons[index][{category.reason, category.confidence}] += allocation.requested;
       if (!is_live_after(allocation, shown_.event)) continue;
-      count_total(allocation);
+      count_total(i);
       rows[index].count += 1;
     }
     for (size_t i = 0; i < kCategories; ++i) {
@@ -129,12 +151,13 @@ class StateView {
                                       .frameless_placed = structure.frameless_placed};
   }
 
-  void count_total(const Allocation& allocation) {
+  void count_total(uint32_t id) {
+    const Allocation& allocation = timeline_.allocations[id];
     shown_.totals.active += allocation.size;
     shown_.totals.requested += allocation.requested;
-    if (!has_happened(allocation.free_requested, shown_.event)) {
-      shown_.totals.allocated += allocation.size;
-    }
+    // No event tells of a free that had been asked for before the first one.
+    const bool is_pending = has_happened(allocation.free_requested, shown_.event) || pending_at_start_.contains(id);
+    if (!is_pending) shown_.totals.allocated += allocation.size;
   }
 
   void sort_rows() {
@@ -144,9 +167,10 @@ class StateView {
 
   void collect() {
     std::unordered_map<uint64_t, ShowRow> groups;
-    for (const Allocation& allocation : timeline_.allocations) {
+    for (uint32_t i = 0; i < timeline_.allocations.size(); ++i) {
+      const Allocation& allocation = timeline_.allocations[i];
       if (!is_live_after(allocation, shown_.event)) continue;
-      count_total(allocation);
+      count_total(i);
       ShowRow& row = groups[key_of(allocation)];
       row.bytes += allocation.size;
       row.count += 1;
@@ -222,6 +246,7 @@ class StateView {
   const Timeline& timeline_;
   const Trace& trace_;
   GroupBy by_;
+  std::unordered_set<uint32_t> pending_at_start_;  // allocations
   Shown shown_;
 };
 

@@ -1,5 +1,8 @@
 #include "caching/rules.h"
 
+#include <charconv>
+#include <utility>
+
 namespace oomscope {
 namespace {
 
@@ -93,6 +96,20 @@ constexpr RuleSet torch_21() {
 constexpr std::array<RuleSet, 9> kAll = {kTorch211,  torch_213(), torch_212(), torch_212_custom(), torch_210(),
                                          torch_29(), torch_26(),  torch_24(),  torch_21()};
 
+using Release = std::pair<int, int>;  // major, minor
+
+// "2.3", "2.3.1", "2.3.1+cu121"; empty for what is no release.
+std::optional<Release> release_of(std::string_view text) {
+  Release release;
+  const char* end = text.data() + text.size();
+  const std::from_chars_result major = std::from_chars(text.data(), end, release.first);
+  if (major.ec != std::errc{} || major.ptr == end || *major.ptr != '.') return std::nullopt;
+  const std::from_chars_result minor = std::from_chars(major.ptr + 1, end, release.second);
+  if (minor.ec != std::errc{}) return std::nullopt;
+  if (minor.ptr != end && *minor.ptr != '.' && *minor.ptr != '+') return std::nullopt;
+  return release;
+}
+
 }  // namespace
 
 const std::array<RuleSet, 9>& all_rule_sets() { return kAll; }
@@ -101,8 +118,14 @@ const RuleSet& default_rule_set() { return kAll[0]; }
 
 std::optional<RuleSet> find_rule_set(std::string_view name) {
   constexpr std::string_view kPrefix = "torch-";
+  if (name.substr(0, kPrefix.size()) == kPrefix) name.remove_prefix(kPrefix.size());
   for (const RuleSet& rules : kAll) {
-    if (rules.name == name || rules.name.substr(kPrefix.size()) == name) return rules;
+    if (rules.name.substr(kPrefix.size()) == name) return rules;
+  }
+  const std::optional<Release> release = release_of(name);
+  if (!release) return std::nullopt;
+  for (const RuleSet& rules : kAll) {
+    if (release_of(rules.first_release) <= release && release <= release_of(rules.last_release)) return rules;
   }
   return std::nullopt;
 }

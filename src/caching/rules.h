@@ -58,7 +58,7 @@ struct RuleSet {
 // All rule sets, newest measured first: the order in which replay tries them.
 const std::array<RuleSet, 9>& all_rule_sets();
 const RuleSet& default_rule_set();  // torch-2.11, the one proved on recordings
-// By name ("torch-2.6", "2.6"); empty if unknown.
+// By name or by a release that it holds for ("torch-2.6", "2.5", "torch-2.3.1+cu121"); empty if unknown.
 std::optional<RuleSet> find_rule_set(std::string_view name);
 
 }  // namespace oomscope

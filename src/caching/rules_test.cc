@@ -14,9 +14,27 @@ TEST(RuleSets, AreFoundByNameAndByRelease) {
   EXPECT_EQ(find_rule_set("2.6")->name, "torch-2.6");
 }
 
+TEST(RuleSets, AreFoundByEveryReleaseThatTheyHoldFor) {
+  EXPECT_EQ(find_rule_set("torch-1.13")->name, "torch-2.1");
+  EXPECT_EQ(find_rule_set("2.0")->name, "torch-2.1");
+  EXPECT_EQ(find_rule_set("torch-2.3")->name, "torch-2.4");
+  EXPECT_EQ(find_rule_set("2.3.1")->name, "torch-2.4");
+  EXPECT_EQ(find_rule_set("torch-2.3.1+cu121")->name, "torch-2.4");
+  EXPECT_EQ(find_rule_set("2.8")->name, "torch-2.6");
+  EXPECT_EQ(find_rule_set("2.12.1")->name, "torch-2.12");
+  EXPECT_EQ(find_rule_set("torch-2.15")->name, "torch-2.13");
+}
+
+TEST(RuleSets, NoReleaseIsLeftOutBetweenTheFirstAndTheLast) {
+  for (int minor = 0; minor <= 15; ++minor) EXPECT_TRUE(find_rule_set("2." + std::to_string(minor))) << minor;
+}
+
 TEST(RuleSets, UnknownNameIsNoRuleSet) {
   EXPECT_FALSE(find_rule_set("torch-9.9").has_value());
   EXPECT_FALSE(find_rule_set("").has_value());
+  for (const char* name : {"2.99", "1.12", "2", "2.", "2.3x", "torch-torch-2.6", "-2.6"}) {
+    EXPECT_FALSE(find_rule_set(name).has_value()) << name;
+  }
 }
 
 TEST(RuleSets, HaveDistinctNames) {

@@ -1,6 +1,7 @@
 // oomscope fit A B...: what a run at another batch, length or size would need, and the largest that fits.
 #include "plan/fit.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -154,6 +155,13 @@ Result<int> run(const Options& options, Output& output) {
   report.cap_bytes = question.cap_bytes;
   report.paths = arguments.recordings;
   report.fit = find_fit(report.model, question);
+  int64_t most = 0;
+  for (const FitPoint& point : report.fit.points) {
+    if (point.limited && point.limited->completed) {
+      most = std::max(most, point.limited->peak_reserved);
+    }
+  }
+  if (question.cap_kind == CapKind::limit) add_limit_caveat(question.cap_bytes, most, report.caveats);
   report.framework = arguments.framework;
   try_measures(report, question, base, arguments.no_measures, arguments.ranks);
   if (!arguments.picture_path.empty()) {

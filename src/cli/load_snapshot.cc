@@ -100,6 +100,9 @@ Result<std::optional<RuleSet>> choose_rules(const std::string& name) {
   for (const RuleSet& set : all_rule_sets()) {
     names.push_back(set.name);
     list += (list.empty() ? "" : ", ") + std::string(set.name);
+    if (set.first_release != set.last_release) {
+      list += " (" + std::string(set.first_release) + " - " + std::string(set.last_release) + ")";
+    }
   }
   const std::string_view near = did_you_mean(name, names);
   return Error{.code = "bad-usage",
@@ -134,6 +137,10 @@ void add_caveats(const Caveats& from, Caveats& to) {
 
 std::optional<int64_t> cap_of(const std::optional<int64_t>& cap_bytes, const std::optional<GpuMemory>& gpu,
                               Caveats& caveats) {
+  if (cap_bytes && gpu) {
+    caveats.push_back(
+        {.code = "cap-before-card", .values = {{"cap", format_mib(*cap_bytes)}}, .source = CaveatSource::model});
+  }
   if (cap_bytes || !gpu) return cap_bytes;
   const int64_t cap = std::max<int64_t>(gpu->total_bytes - kContextBytes, 0);
   caveats.push_back(
@@ -147,10 +154,33 @@ CapKind cap_kind_of(const std::optional<int64_t>& cap_bytes, const std::optional
   return gpu && !cap_bytes ? CapKind::card : CapKind::limit;
 }
 
+// A limit is tested with the size of the segment that ordinary segments would take; pages of expandable ones are mapped
+// in their own size, and up to what the segment lacks.
+void add_limit_caveat(const std::optional<int64_t>& limit_bytes, int64_t most_reserved, Caveats& caveats) {
+  if (!limit_bytes || most_reserved <= *limit_bytes) return;
+  caveats.push_back({.code = "reserved-above-limit",
+                     .values = {{"reserved", format_mib(most_reserved)}, {"limit", format_mib(*limit_bytes)}},
+                     .source = CaveatSource::model});
+}
+
+int64_t most_reserved(std::span<const SweepRun> runs) {
+  int64_t most = 0;
+  for (const SweepRun& run : runs) {
+    if (run.outcome.main.completed) most = std::max(most, run.outcome.main.peak_reserved);
+  }
+  return most;
+}
+
+Result<ParsedSettings> read_conf(const std::string& conf, const RuleSet& rules) {
+  Result<ParsedSettings> parsed = parse_allocator_settings(conf, rules.parser);
+  if (!parsed) parsed.error().code = "bad-usage";
+  return parsed;
+}
+
 Result<AllocatorSettings> settings_of(const std::optional<std::string>& conf, const Verification& verification,
                                       Caveats& caveats) {
   if (!conf) return verification.config.settings;
-  OOM_TRY(const ParsedSettings parsed, parse_allocator_settings(*conf, verification.config.rules.parser));
+  OOM_TRY(const ParsedSettings parsed, read_conf(*conf, verification.config.rules));
   add_caveats(parsed.warnings, caveats);
   return parsed.settings;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "evidence/snapshot_reader.h"
+#include "replay/sweep.h"
 #include "replay/verify.h"
 #include "replay/what_if.h"
 #include "types/snapshot.h"
@@ -57,7 +59,14 @@ struct LoadedRecording {
 // --cap is a limit, --gpu a card.
 [[nodiscard]] CapKind cap_kind_of(const std::optional<int64_t>& cap_bytes, const std::optional<GpuMemory>& gpu);
 
-// The settings to replay under: --conf, else the recorded ones. PyTorch's own error where they are wrong.
+// A limit that was exceeded, as expandable segments may: `most_reserved` is of a replay that completed.
+void add_limit_caveat(const std::optional<int64_t>& limit_bytes, int64_t most_reserved, Caveats& caveats);
+// The most of the runs that completed.
+[[nodiscard]] int64_t most_reserved(std::span<const SweepRun> runs);
+
+// --conf as a parser of these rules takes it. Error: bad-usage, with PyTorch's own words.
+[[nodiscard]] Result<ParsedSettings> read_conf(const std::string& conf, const RuleSet& rules);
+// The settings to replay under: --conf, else the recorded ones. Error: as read_conf.
 [[nodiscard]] Result<AllocatorSettings> settings_of(const std::optional<std::string>& conf,
                                                     const Verification& verification, Caveats& caveats);
 

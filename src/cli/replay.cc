@@ -127,6 +127,9 @@ Result<Done> run_sweep(const Verification& verification, const RequestStream& re
                              .progress = progress_of("progress.replaying", language, output)};
   result.runs = sweep(requests, question.rules, options);
   add_library_tries(result.runs, result.caveats);
+  if (question.cap_kind == CapKind::limit) {
+    add_limit_caveat(question.cap_bytes, most_reserved(result.runs), result.caveats);
+  }
   const LifetimeTable table = lifetimes_to_complete(verification);
   OOM_TRY(const Floor floor, floor_bytes(table.requested));
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
@@ -190,6 +193,9 @@ Result<int> run(const Options& options, Output& output) {
                       .caveats = caveats};
   OOM_TRY(result.verdicts, verdicts_of(verification, requests, question, result.outcome.main, language, output));
   add_library_tries(result.outcome.main.library_tries, result.caveats);
+  if (result.outcome.main.completed && question.cap_kind == CapKind::limit) {
+    add_limit_caveat(question.cap_bytes, result.outcome.main.peak_reserved, result.caveats);
+  }
   publish(replay_document(result, verification, language), output);
   return 0;
 }

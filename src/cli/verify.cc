@@ -226,7 +226,7 @@ Result<int> run(const Options& options, Output& output) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.snapshot.rules));
   if (arguments.conf) {
     OOM_TRY([[maybe_unused]] const ParsedSettings parsed,
-            parse_allocator_settings(*arguments.conf, rules.value_or(default_rule_set()).parser));
+            read_conf(*arguments.conf, rules.value_or(default_rule_set())));
   }
   OOM_TRY(const Snapshot snapshot, load_snapshot(arguments.snapshot.path));
   OOM_TRY(const std::vector<int32_t> devices, choose_devices(snapshot, arguments.snapshot.device));

@@ -1,5 +1,9 @@
 // oomscope why EVIDENCE...: why did it run out, and what would have made it fit.
 #include "cli/why.h"
+
+#include <algorithm>
+#include <span>
+
 #include "analysis/rules/ranking.h"
 #include "analysis/run_facts.h"
 #include "analysis/text_facts.h"
@@ -111,6 +115,10 @@ Result<Kind> explain_snapshot(const std::string& path, const Snapshot& snapshot,
   if (!diagnosis.instant.failed) why.room_bytes = cap_of(std::nullopt, arguments.gpu, changes.caveats);
   if (!arguments.no_sweep) {
     OOM_TRY(changes, find_changes(diagnosis, why));
+    if (changes.cap_kind == CapKind::limit) {
+      const std::span<const SweepRun> shown(changes.runs.data(), std::min(changes.runs.size(), kMostRuns));
+      add_limit_caveat(changes.cap_bytes, most_reserved(shown), changes.caveats);
+    }
   } else {
     if (!rules) changes.rules = rules_not_told_apart(*diagnosis.verification);
     if (why.beside) why.beside();

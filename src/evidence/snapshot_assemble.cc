@@ -1,5 +1,6 @@
 #include "evidence/snapshot_assemble.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -171,11 +172,15 @@ int64_t count_unknown(const HugeVector<Action>& actions) {
   return count;
 }
 
-void check_traces(ReaderTables& tables, bool ends_in_segments) {
+// The dump itself, and the end of a free that was asked for before, are not what anybody asked for since.
+bool is_history(Action action) { return action != Action::snapshot && action != Action::free_completed; }
+
+void check_traces(ReaderTables& tables, bool is_damaged, bool ends_in_segments) {
   Snapshot& snapshot = tables.snapshot;
   size_t events = 0;
   int64_t unknown_actions = 0;
-  for (const Trace& trace : snapshot.traces) {
+  for (Trace& trace : snapshot.traces) {
+    if (!is_damaged && std::none_of(trace.action.begin(), trace.action.end(), is_history)) trace = Trace{};
     events += trace.size_events();
     unknown_actions += count_unknown(trace.action);
   }
@@ -226,7 +231,7 @@ Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::
   bool has_segments = segments.kind == SlotKind::segments;
   keep_segments(snapshot, has_segments ? segments.index : 0, has_segments ? static_cast<uint32_t>(segments.bits) : 0);
   check_segments(snapshot);
-  check_traces(tables, ends_in_segments);
+  check_traces(tables, is_damaged, ends_in_segments);
   return std::move(snapshot);
 }
 

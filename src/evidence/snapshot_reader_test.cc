@@ -292,6 +292,14 @@ TEST(SnapshotReader, HostMemoryIsNotTheDevices) {
   EXPECT_EQ(snapshot.traces[0].addr, HugeVector<uint64_t>{1});
 }
 
+TEST(SnapshotReader, ATraceInWhichNobodyAskedForAnythingIsNoHistory) {
+  Snapshot snapshot = must_read(pickle(
+      Dict{{"segments", List{}},
+           {"device_traces", List{List{event("free_completed", 1, 2, List{}), event("snapshot", 0, 0, List{})}}}}));
+  ASSERT_EQ(snapshot.traces.size(), 1U);
+  EXPECT_EQ(snapshot.traces[0].size_events(), 0U);
+}
+
 TEST(SnapshotReader, SharedFramesAreOneStack) {
   Pickled frames = Pickled(List{frame("step", 7).shared(), frame("go", 8)}).shared();
   Snapshot snapshot = must_read(pickle(Dict{

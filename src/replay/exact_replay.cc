@@ -277,10 +277,37 @@ void ExactReplay::run(uint32_t end, bool stop_at_difference) {
       case Action::unknown: break;
     }
   }
-  if (position_ == events && prefix_begin_ != kNoEvent) {  // an empty_cache at the very end
+  if (position_ == events && prefix_begin_ != kNoEvent) finish_end();
+}
+
+// What stands behind the last call is an empty_cache at the very end. Where the events were cut it may as well belong
+// to a call that is cut off, and need not be all of it: nothing to compare with.
+void ExactReplay::finish_end() {
+  const uint32_t events = static_cast<uint32_t>(trace_.size_events());
+  if (!events_were_cut()) {
     resolve_prefix_before_call(events, false);
     finish_prefix(events);
+    return;
   }
+  complete_prefix(events);
+  int64_t reserved = allocator_->reserved_bytes();
+  for (uint32_t i = prefix_begin_; i < events; ++i) {
+    if (!is_driver_event(trace_.action[i])) continue;
+    counts_.driver_total -= 1;
+    const bool is_release = trace_.action[i] == Action::segment_free || trace_.action[i] == Action::segment_unmap;
+    reserved += is_release ? -trace_.size[i] : trace_.size[i];
+    if (reserved > peak_reserved_.bytes) peak_reserved_ = Peak{reserved, i};
+  }
+  prefix_begin_ = kNoEvent;
+}
+
+// Of the devices, the last one with events is the one whose events were cut.
+bool ExactReplay::events_were_cut() const {
+  if (!timeline_.snapshot->events_were_cut()) return false;
+  const std::vector<Trace>& traces = timeline_.snapshot->traces;
+  const size_t next = static_cast<size_t>(timeline_.device) + 1;
+  return std::all_of(traces.begin() + static_cast<std::ptrdiff_t>(std::min(next, traces.size())), traces.end(),
+                     [](const Trace& trace) { return trace.size_events() == 0; });
 }
 
 // Only a damaged recording frees twice.

@@ -134,6 +134,8 @@ class ExactReplay {
   [[nodiscard]] bool completions_were_polled(uint32_t event, uint32_t first_driver_event);
   void hold_in_recorded_order(uint32_t event);
   void finish_prefix(uint32_t event);
+  void finish_end();
+  [[nodiscard]] bool events_were_cut() const;
   void force_placement(uint32_t event, uint32_t id, Block* placed);
   // `what` is "difference.WHAT".
   void differ(uint32_t event, std::string_view what, Values values, LimitHint hint = LimitHint::none,

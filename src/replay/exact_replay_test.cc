@@ -217,6 +217,47 @@ TEST(FinalState, IsNotCheckedWhereTheFileWasCut) {
   EXPECT_FALSE(replay_of(snapshot)->final_state_checked);
 }
 
+// --- events that were cut -------------------------------------------------------------------------------------------
+
+Snapshot cut_behind(SnapshotBuilder builder) {
+  Snapshot snapshot = builder.build();
+  snapshot.complete = false;
+  snapshot.settings.reset();
+  return snapshot;
+}
+
+// Behind the last call a segment was obtained, for a request that may be cut off.
+SnapshotBuilder obtains_at_the_end() {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 20 * kMiB).segment_alloc(kB, 30 * kMiB);
+  b.segment(kA, {live_block(20 * kMiB)}).segment(kB, {live_block(30 * kMiB)});
+  return b;
+}
+
+TEST(CutEvents, LeaveTheCallThatIsCutOffUncompared) {
+  const Snapshot snapshot = cut_behind(obtains_at_the_end());
+  const std::unique_ptr<Verification> v = replay_of(snapshot);
+  EXPECT_TRUE(v->exact());
+  EXPECT_EQ(v->replay->counts().driver_total, 1);
+  EXPECT_EQ(v->replay->peak_reserved().bytes, 50 * kMiB);
+}
+
+TEST(CutEvents, LeaveReleasesUncomparedThatNeedNotBeAll) {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 20 * kMiB).segment_alloc(kB, 20 * kMiB).alloc(kB, 20 * kMiB);
+  b.free(kA, 20 * kMiB).free(kB, 20 * kMiB).segment_free(kA, 20 * kMiB).segment(kB, {{.size = 20 * kMiB}});
+  const Snapshot snapshot = cut_behind(std::move(b));
+  EXPECT_TRUE(replay_of(snapshot)->exact());
+}
+
+TEST(CutEvents, OfALaterDeviceLeaveTheEarlierOnesWhole) {
+  Snapshot snapshot = cut_behind(obtains_at_the_end());
+  snapshot.traces.push_back(snapshot.traces[0]);
+  EXPECT_FALSE(replay_of(snapshot)->exact());
+}
+
+TEST(WholeEvents, EndWithNothingThatNobodyAskedFor) { EXPECT_EQ(first_difference(obtains_at_the_end().build()), 2u); }
+
 // --- whose release is it ---------------------------------------------------------------------------------------------
 
 // A segment is freed, then another one is obtained for a larger request.

@@ -59,6 +59,11 @@ Table totals_table(const Shown& shown, Language language) {
   };
   add("requested", totals.requested, totals.peak_requested);
   add("allocated", totals.allocated, totals.peak_allocated);
+  if (totals.active != totals.allocated) {
+    table.rows.push_back(Row{
+        .cells = {show_word("active", language), format_mib(totals.active), "", show_word("active-means", language)},
+        .style = Style::plain});
+  }
   add("reserved", totals.reserved, totals.peak_reserved);
   return table;
 }
@@ -141,7 +146,7 @@ Table categories_table(const Shown& shown, Language language) {
                       confidence_word(row.confidence, language), say("reason." + std::string(row.reason), language)},
             .style = row.bytes == 0 ? Style::dim : Style::plain});
   }
-  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), show_word("live", language)},
+  table.total = Row{.cells = {format_mib(shown.totals.active), "", format_count(blocks), show_word("active", language)},
                     .style = Style::bold};
   const ShownStructure& structure = *shown.structure;
   Phrase placed;

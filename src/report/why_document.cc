@@ -477,7 +477,8 @@ void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis
 
 std::string proof_text(const Verification& verification, const std::vector<RuleSet>& rules, Language language) {
   const size_t events = verification.timeline.trace().size_events();
-  if (events == 0) return say("why.no-proof", language);
+  const ReplayCounts& counts = verification.replay->counts();
+  if (counts.alloc_total + counts.driver_total == 0) return say("why.no-proof", language);
   const Phrase releases{.key = "rules." + std::string(verification.config.rules.name)};
   Phrase named = Phrase{.key = "why.rules-of"}.with("releases", releases);
   if (rules.size() > 1) {

@@ -45,7 +45,7 @@ void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis
 [[nodiscard]] Table runs_table(const std::vector<SweepRun>& runs, size_t most, Language language = Language::english);
 // A verdict's proof: a conf, or what its name stands for.
 [[nodiscard]] std::string proof_name(const std::string& proof, Language language);
-// "71,803 events replayed, 0 mismatches, rules of torch 2.10 and 2.11", and the same behind "proof: ". `rules`: those
+// "71,803 events replayed, 0 mismatches, rules of torch 2.11", and the same behind "proof: ". `rules`: those
 // that replay it alike, where they were looked for.
 [[nodiscard]] std::string proof_text(const Verification& verification, const std::vector<RuleSet>& rules = {},
                                      Language language = Language::english);
