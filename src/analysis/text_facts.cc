@@ -444,6 +444,26 @@ void find_growth(std::span<const TextEvidence> logs, TextFacts& facts) {
   }
 }
 
+// Failures of one process with more allocated each time: what was caught before tells less than the last one. Null:
+// there are none.
+const TextMessage* last_of_growth(std::span<const TextEvidence> logs, const Failures& failures,
+                                  const TextFacts& facts) {
+  const Candidate chosen{facts.failure, facts.failure_log};
+  const auto is_alike = [&](const TextMessage& message) {
+    return message.strength == chosen.message->strength && message.family == chosen.message->family &&
+           message.rank == chosen.message->rank && message.gpu == chosen.message->gpu;
+  };
+  const bool grows = chosen.message != nullptr && !facts.growth.empty() &&
+                     std::all_of(facts.growth.begin(), facts.growth.end(),
+                                 [&](const GrowthPoint& point) { return is_alike(*point.message); });
+  if (!grows) return nullptr;
+  const std::vector<TextMessage>& messages = logs[chosen.log].messages;
+  const auto last = std::find_if(messages.rbegin(), messages.rend(), [&](const TextMessage& message) {
+    return is_alike(message) && failures.contain(message);
+  });
+  return last == messages.rend() ? nullptr : &*last;
+}
+
 // ---- caveats
 
 void add_caveat(TextFacts& facts, const char* code, Values values = {}) {
@@ -541,6 +561,10 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
   const Candidate chosen = with_traceback(logs, without_other_victim(logs, choose_failure(logs, failures)));
   facts.failure = chosen.message;
   facts.failure_log = chosen.log;
+  find_growth(logs, facts);
+  const TextMessage* const last = last_of_growth(logs, failures, facts);
+  facts.is_last = last != nullptr;
+  if (facts.is_last) facts.failure = last;
   if (facts.failure != nullptr) {
     facts.card = reconcile_card(*facts.failure);
     const TextPhase phase = phase_of(*facts.failure);
@@ -564,7 +588,6 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
   collect_figures(logs, facts);
   take_victim(logs, facts);
   find_ranks(logs, failures, facts);
-  find_growth(logs, facts);
   if (!facts.growth.empty() && facts.kind != Kind::no_failure) facts.also.push_back(Kind::leak_suspected);
   fill_caveats(facts);
   return facts;

@@ -39,6 +39,7 @@ struct TextFacts {
   std::vector<const TextEvidence*> logs;
   const TextMessage* failure = nullptr;  // null: nothing failed, or the run outlived it
   size_t failure_log = 0;
+  bool is_last = false;  // of several failures with more allocated each time; else it is the first of the strongest
   Kind kind = Kind::no_failure;
   std::vector<Kind> also;
   Confidence confidence = Confidence::low;

@@ -119,10 +119,34 @@ bool is_data(const TextFrame& frame) {
          contains(frame.file, "multiprocessing/queues.py");
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
+
+// "model", "self.unet", "model_b", "net2", not "model_inputs".
+bool names_model(std::string_view name) {
+  const auto names = [](std::string_view text) {
+    return text.ends_with("model") || text.ends_with("net") || text.ends_with("network");
+  };
+  if (names(name)) return true;
+  if (!name.empty()) name.remove_suffix(1);
+  if (name.ends_with('_')) name.remove_suffix(1);
+  return names(name);
+}
+
+// "model_b.to(device)", "net = build(config).cuda()".
+bool moves_model(std::string_view code) {
+  const std::string text = lower(code);
+  const size_t call = std::min(text.find(".to("), text.find(".cuda("));
+  if (call == std::string::npos) return false;
+  const size_t end = std::min(call, text.find(" = "));  // what is made and moved is called by its new name
+  size_t begin = end;
+  while (begin > 0 && is_name(text[begin - 1])) --begin;
+  return names_model(std::string_view(text).substr(begin, end - begin));
+}
+
 bool is_loading(const TextFrame& frame) {
-  static constexpr std::array<std::string_view, 6> kCode = {"from_pretrained(", "model.to(", "model.cuda(",
-                                                            "net.to(",          "net.cuda(", "load_model("};
-  return contains_any(frame.code, kCode) || contains(frame.function, "from_pretrained") ||
+  static constexpr std::array<std::string_view, 2> kCode = {"from_pretrained(", "load_model("};
+  return contains_any(frame.code, kCode) || moves_model(frame.code) || contains(frame.function, "from_pretrained") ||
          contains(frame.function, "load_model") || contains(frame.code, "_apply(") || frame.function == "_apply";
 }
 
@@ -218,6 +242,40 @@ bool tells_of_training(std::string_view line) {
   return contains(text, "loss") || contains(text, "it/s]") || contains(text, "s/it]") || contains(text, "epoch");
 }
 
+// What stands behind a word that counts: 2 of " 2", " #2" and " b", nothing of " 7b" and " 2.1".
+std::optional<int> count_behind(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" #:");
+  if (begin == 0 || begin == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(begin);
+  int count = text.front() - 'a' + 1;
+  size_t end = 1;
+  if (!is_letter(text.front())) {
+    const std::from_chars_result read = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (read.ec != std::errc{}) return std::nullopt;
+    end = static_cast<size_t>(read.ptr - text.data());
+  }
+  const std::string_view rest = text.substr(end);
+  const bool goes_on = !rest.empty() && (is_name(rest[0]) || (rest[0] == '.' && rest.size() > 1 && is_digit(rest[1])));
+  return goes_on ? std::nullopt : std::optional<int>(count);
+}
+
+// "Fold 2", "Running config 2", "Training model B", "trial 0 finished": a job makes several models, and the first is
+// behind.
+bool tells_of_an_earlier_model(std::string_view line) {
+  static constexpr std::array<std::string_view, 6> kWords = {"fold", "trial", "config", "run", "experiment", "model"};
+  static constexpr std::array<std::string_view, 3> kDone = {"finished", "done", "complete"};
+  const std::string text = lower(line);
+  const int first_telling = contains_any(text, kDone) ? 0 : 2;
+  for (std::string_view word : kWords) {
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      const bool is_whole = at == 0 || !(is_name(text[at - 1]) || text[at - 1] == '-');
+      if (is_whole && count_behind(std::string_view(text).substr(at + word.size())).value_or(-1) >= first_telling)
+        return true;
+    }
+  }
+  return false;
+}
+
 // "step 12", "[447/1736]", "12/100": the number of the last line that has one.
 std::optional<int> step_of(const std::vector<std::string>& lines) {
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
@@ -294,7 +352,9 @@ TextPhase phase_of(const TextMessage& message) {
   found.after_training = std::any_of(message.before.begin(), message.before.end(), tells_of_training);
   const bool copies = std::any_of(message.frames.begin(), message.frames.end(), is_copying);
   if (found.phase == Phase::between_steps && copies && !found.after_training) found.phase = Phase::load;
-  if (found.after_training && found.phase == Phase::load) found.phase = Phase::next_model;
+  const bool is_later_model =
+      found.after_training || std::any_of(message.before.begin(), message.before.end(), tells_of_an_earlier_model);
+  if (is_later_model && found.phase == Phase::load) found.phase = Phase::next_model;
   found.step = step_of(message.before);
   found.is_first = is_first_of_its_kind(found, message);
   if (is_of_a_step(found.phase) && one_step_is_done(message.before)) found.phase = Phase::second_step;

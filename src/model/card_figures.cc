@@ -1,6 +1,7 @@
 #include "model/card_figures.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/bytes_text.h"
@@ -14,17 +15,26 @@ constexpr double kImpossibleBytes = 1e15;
 
 bool is_impossible(const std::optional<double>& bytes) { return bytes && (*bytes < 0 || *bytes >= kImpossibleBytes); }
 
+// The listed processes and what this one's allocator holds are more than is in use: one of those listed is this one.
+bool must_list_itself(const TextMessage& message, const CardFigures& card) {
+  if (!card.total || !card.free) return false;
+  int64_t sum = *card.reserved;
+  for (const auto& [pid, printed] : message.processes) sum += whole_bytes(printed).value_or(0);
+  constexpr int64_t kRounded = 64 * kMiB;  // figures of two decimals, read one after the other
+  return sum > *card.total - *card.free + kRounded;
+}
+
 // The listed process that is this one: where none is called "this process", that whose figure is what the allocator
 // holds and a context. Index, or -1.
-int own_process(const TextMessage& message, int64_t reserved) {
+int own_process(const TextMessage& message, const CardFigures& card) {
   constexpr int64_t kSmallestContext = 64 * kMiB;
   constexpr int64_t kLargestExcess = 3 * kGiB / 2;  // a context, libraries' own memory, graphs
   int found = -1;
-  int64_t least = kLargestExcess + 1;
+  int64_t least = must_list_itself(message, card) ? std::numeric_limits<int64_t>::max() : kLargestExcess + 1;
   for (size_t i = 0; i < message.processes.size(); ++i) {
     const std::optional<int64_t> bytes = whole_bytes(message.processes[i].second);
     if (!bytes) continue;
-    const int64_t excess = *bytes - reserved;
+    const int64_t excess = *bytes - *card.reserved;
     if (excess < kSmallestContext || excess >= least) continue;
     least = excess;
     found = static_cast<int>(i);
@@ -127,7 +137,7 @@ CardFigures reconcile_card(const TextMessage& message) {
   card.own = whole_bytes(printed[Figure::process_total]);
   if (card.own == 0) card.own.reset();
   const bool names_itself = printed[Figure::process_total].has_value();
-  const int own = names_itself || !card.reserved ? -1 : own_process(message, *card.reserved);
+  const int own = names_itself || !card.reserved ? -1 : own_process(message, card);
   for (size_t i = 0; i < message.processes.size(); ++i) {
     const std::optional<int64_t> bytes = whole_bytes(message.processes[i].second);
     if (!bytes) continue;

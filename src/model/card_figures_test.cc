@@ -42,6 +42,19 @@ TEST(CardFigures, AListedProcessMayBeThisOne) {
   EXPECT_EQ(settled_figures(text, card)[Figure::process_total], 22.5 * kGiB);
 }
 
+TEST(CardFigures, WhatTheCardCouldNotHoldTwiceIsThisOne) {
+  TextMessage text = message({{Figure::tried, 0.5},
+                              {Figure::total, 80},
+                              {Figure::free, 0.25},
+                              {Figure::allocated, 73},
+                              {Figure::reserved_unallocated, 3}});
+  text.processes = {{7, 78.5 * kGiB}, {8, 1.0 * kGiB}};  // 2.5 GiB beside the allocator: libraries
+  const CardFigures card = reconcile_card(text);
+  EXPECT_TRUE(card.has(Contradiction::own_listed_as_other));
+  EXPECT_EQ(card.own_outside(), 5 * kGiB / 2);
+  EXPECT_EQ(card.foreign(), 1 * kGiB);
+}
+
 TEST(CardFigures, AForeignProcessIsNotThisOne) {
   TextMessage text = message({{Figure::tried, 1},
                               {Figure::total, 24},

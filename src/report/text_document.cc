@@ -235,7 +235,8 @@ void add_place(const TextFacts& facts, Language language, std::vector<Section>& 
   const bool is_torch = failure.family == Family::allocator || failure.family == Family::bare_gpu;
   if (is_torch && !failure.vintage.empty())
     dim(Phrase{.key = "text.wording"}.with("vintage", vintage_phrase(failure.vintage)));
-  if (facts.failures > 1) dim(Phrase{.key = "text.repeated"}.with("count", format_count(facts.failures)));
+  const char* repeated = facts.is_last ? "text.repeated-last" : "text.repeated";
+  if (facts.failures > 1) dim(Phrase{.key = repeated}.with("count", format_count(facts.failures)));
 }
 
 Phrase nothing_found(const TextFacts& facts) {

@@ -571,6 +571,16 @@ TEST(PhaseOfALog, ASecondModelAfterTraining) {
   EXPECT_EQ(phase_after("Epoch 1: loss 0.3\n" + frame("t.py", "main", "model.to(device)")), Phase::next_model);
 }
 
+TEST(PhaseOfALog, ASecondModelAfterAnother) {
+  const std::string move = frame("t.py", "main", "model_b = build(config).to(device)");
+  for (const char* line :
+       {"Fold 1 finished\n", "Running config 2\n", "trial 2\n", "Training model B\n", "fold #3: start\n"})
+    EXPECT_EQ(phase_after(line + move), Phase::next_model) << line;
+  for (const char* line : {"Fold 1\n", "Loading model 7B\n", "run 2.1\n", "trial 0\n", "model is ready\n"})
+    EXPECT_EQ(phase_after(line + move), Phase::load) << line;
+  EXPECT_NE(phase_after("Fold 2\n" + frame("t.py", "main", "model_inputs = tokenizer(t).to(device)")),
+            Phase::next_model);
+}
 TEST(Balance, AddsUpToTheCard) {
   const auto found = facts_of({oom("2.00 GiB", "16.00 GiB", "14.00 GiB", "30.00 MiB", "14.50 GiB")});
   int64_t sum = 0;
@@ -735,6 +745,47 @@ TEST(Growth, ThreeFailuresWithMoreEachTime) {
   EXPECT_EQ(facts_of({log})->facts.growth.size(), 3U);
 }
 
+TEST(Growth, TheLastFailureIsTheOne) {
+  std::string log;
+  for (const char* allocated : {"12.11 GiB", "13.02 GiB", "13.90 GiB", "14.61 GiB"})
+    log += oom("256.00 MiB", "15.77 GiB", allocated, "100.00 MiB", "14.90 GiB");
+  const auto found = facts_of({log});
+  EXPECT_EQ(found->facts.failure, &found->logs.front().messages.back());
+  const std::vector<Finding> findings = find_findings({.run = nullptr, .text = &found->facts});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().id, "memory-grows");
+}
+// A traceback with the line of one call of `function` and the message of a full card.
+std::string failed_in(const std::string& function, int line, const char* tried) {
+  return "Traceback (most recent call last):\n  File \"train.py\", line " + std::to_string(line) + ", in " + function +
+         "\n    step(size)\n  File \"train.py\", line 20, in step\n    loss = model(x)\n" +
+         oom(tried, "24.00 GiB", "22.70 GiB", "200.00 MiB", "23.00 GiB");
+}
+TEST(Retry, WithinTheHandlerIsHeldByItsException) {
+  const std::string handling = "\nDuring handling of the above exception, another exception occurred:\n\n";
+  const std::vector<Finding> findings =
+      findings_of({{"a.log", failed_in("train", 40, "512.00 MiB") + handling + failed_in("train", 43, "256.00 MiB")}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().id, "exception-holds-tensors");
+  EXPECT_EQ(findings.front().changes.front().remedy, "clear-traceback");
+  // Two ranks, or a loop that tries again behind its handler.
+  EXPECT_NE(
+      findings_of({{"a.log", failed_in("train", 40, "512.00 MiB") + failed_in("train", 40, "256.00 MiB")}}).front().id,
+      "exception-holds-tensors");
+}
+TEST(SecondModel, IsNamedWhereTheCardIsAllocatedAlready) {
+  const std::string making = "Fold 1 finished\nFold 2\nTraceback (most recent call last):\n" +
+                             frame("fold.py", "main", "model = BertModel.from_pretrained(name).to(\"cuda\")");
+  const std::vector<Finding> findings =
+      findings_of({{"a.log", making + oom("90.00 MiB", "14.75 GiB", "14.01 GiB", "60.00 MiB", "14.20 GiB")}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().id, "second-model");
+  EXPECT_EQ(findings.front().changes.front().remedy, "delete-references");
+  // Others hold the card.
+  EXPECT_NE(
+      findings_of({{"a.log", making + oom("90.00 MiB", "14.75 GiB", "1.01 GiB", "60.00 MiB", "1.20 GiB")}}).front().id,
+      "second-model");
+}
 TEST(RanksInOneLog, TheStampsOfOtherRanksAreNotItsOwn) {
   const std::string failure =
       "[rank1]: 2030-01-01 10:00:00 Traceback (most recent call last):\n"

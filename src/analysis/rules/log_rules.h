@@ -13,6 +13,7 @@ namespace oomscope {
 [[nodiscard]] std::vector<Finding> find_log_cgroup_limit(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_descriptors(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_engine_start(const CaseFacts& facts);
+[[nodiscard]] std::vector<Finding> find_log_exception_holds_tensors(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_first_allocation(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_fragmentation(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_host_allocation(const CaseFacts& facts);
@@ -28,6 +29,7 @@ namespace oomscope {
 [[nodiscard]] std::vector<Finding> find_log_oversized_request(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_share_card(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_pinned_memory(const CaseFacts& facts);
+[[nodiscard]] std::vector<Finding> find_log_second_model(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_shared_memory(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_unexplained(const CaseFacts& facts);
 [[nodiscard]] std::vector<Finding> find_log_windows_commit(const CaseFacts& facts);

@@ -27,6 +27,18 @@ bool is_explained(const Finding& finding, const std::vector<Finding>& findings) 
 // What is hardly sure is told behind what is true of each failure.
 bool is_unsure(const Finding& finding) { return finding.confidence == Confidence::low && !is_plain_cause(finding.id); }
 
+// Of a log: what the program likely did and need not have done, which other findings are symptoms of.
+bool is_likely_origin(const Finding& finding) {
+  const bool is_origin =
+      finding.id == "exception-holds-tensors" || finding.id == "second-model" || finding.id == "memory-grows";
+  return is_origin && finding.confidence != Confidence::low;
+}
+
+bool is_told_before(const Finding& a, const Finding& b) {
+  if (is_likely_origin(a) != is_likely_origin(b)) return is_likely_origin(a);
+  return a.confidence < b.confidence;
+}
+
 }  // namespace
 
 std::vector<Finding> find_findings(const CaseFacts& facts) {
@@ -50,7 +62,7 @@ std::vector<Finding> find_findings(const CaseFacts& facts) {
   // A recording shows causes and their symptoms, in the table's order; a log shows one failure, and how sure its
   // readings are.
   std::stable_sort(findings.begin(), findings.end(), [&](const Finding& a, const Finding& b) {
-    return facts.run == nullptr ? a.confidence < b.confidence : is_unsure(a) < is_unsure(b);
+    return facts.run == nullptr ? is_told_before(a, b) : is_unsure(a) < is_unsure(b);
   });
   // Nothing failed, and something is worth saying: then "none" is not true.
   if (findings.size() > 1) std::erase_if(findings, [](const Finding& finding) { return finding.id == "none"; });

@@ -37,7 +37,9 @@ std::span<const Cause> causes() {
       Cause{.id = "fragmentation", .find = find_fragmentation},
       Cause{.id = "capacity", .find = find_capacity},
       Cause{.id = "none", .find = find_none},
-      // Of logs, which show one failure each: by id, but for a leak, whose symptom is any of them.
+      // Of logs, which show one failure each: by id, but for what the program did, whose symptom is any of them.
+      Cause{.id = "exception-holds-tensors", .find = find_log_exception_holds_tensors},
+      Cause{.id = "second-model", .find = find_log_second_model},
       Cause{.id = "memory-grows", .find = find_log_leak},
       Cause{.id = "block-limit", .find = find_log_block_limit},
       Cause{.id = "capacity", .find = find_log_capacity},

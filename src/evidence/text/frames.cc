@@ -158,7 +158,8 @@ std::optional<LastError> last_error(std::span<const CleanLine> lines) {
 std::vector<std::string> progress_lines(std::span<const CleanLine> lines) {
   static const re2::RE2 progress(
       R"((?i:\bepochs?\b|\biter(?:ation)?s?\b|\bsteps?\b|\bbatch(?:es)?\b|\bvalid(?:at(?:e|ing|ion))?\b|\beval(?:uat(?:e|ing|ion))?\b|)"
-      R"(\btest(?:ing)?\b|\bsav(?:e|ing|ed)\b|\bcheckpoint|\bload(?:ing|ed)?\b|\bresum(?:e|ing|ed)\b)|\d+%\|| \d+/\d+ )",
+      R"(\btest(?:ing)?\b|\bsav(?:e|ing|ed)\b|\bcheckpoint|\bload(?:ing|ed)?\b|\bresum(?:e|ing|ed)\b)|\d+%\|| \d+/\d+ |)"
+      R"((?i:\b(?:fold|trial|config|run|experiment|model)[ #:]{1,2}(?:\d+|[b-z])\b))",
       bytes_options());
   std::vector<std::string> found;
   for (auto line = lines.rbegin(); line != lines.rend() && found.size() < kMostProgress; ++line) {
