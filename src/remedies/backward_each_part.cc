@@ -9,11 +9,11 @@ Remedy backward_each_part() {
           .page = "graph-kept",
           .effect = Effect::transform,
           .applies = is_training_case,
-          .snippets = [](const Circumstances&) {
-            return python(R"(for part in parts:
+          .snippets = [](const Circumstances& circumstances) {
+            return python(std::string(R"(for part in parts:
     (loss_of(model, part) / len(parts)).backward()
 optimizer.step()
-optimizer.zero_grad(set_to_none=True))");
+optimizer.zero_grad()") + (torch_is_at_least(circumstances, 1, 7) ? "set_to_none=True)" : ")"));
           }};
 }
 

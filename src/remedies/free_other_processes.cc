@@ -9,7 +9,11 @@ Remedy free_other_processes() {
           .page = "other-memory-on-card",
           .effect = Effect::figures,
           .applies = is_gpu_case,
-          .snippets = [](const Circumstances&) {
+          .snippets = [](const Circumstances& circumstances) {
+            if (circumstances.is_rocm)
+              return bash(
+                  "rocm-smi --showpids  # amd-smi process in newer releases\nfuser -v /dev/kfd\n"
+                  "kill -TERM PID  # KILL only if it stays");
             return std::vector<Snippet>{{Place::bash,
                                          "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv\nfuser -v "
                                          "/dev/nvidia*\nkill -TERM PID  # KILL only if it stays"},

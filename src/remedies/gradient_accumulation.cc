@@ -25,7 +25,9 @@ Remedy gradient_accumulation() {
               [](const Circumstances& circumstances) {
                 const int64_t parts = circumstances.number.value_or(kUsualParts);
                 const std::string count = std::to_string(parts);
-                Recipe recipe{.micro_batches = parts, .micro_batch = micro_batch_of(circumstances, parts)};
+                Recipe recipe{.micro_batches = parts,
+                              .micro_batch = micro_batch_of(circumstances, parts),
+                              .has_set_to_none = torch_is_at_least(circumstances, 1, 7)};
                 if (circumstances.framework == "transformers") {
                   recipe.arguments = {"per_device_train_batch_size=" + recipe.micro_batch,
                                       "gradient_accumulation_steps=" + count};

@@ -65,6 +65,7 @@ class Whole {
       all_.micro_batch = recipe.micro_batch;
     }
     all_.clears_gradients = all_.clears_gradients || recipe.clears_gradients;
+    all_.has_set_to_none = all_.has_set_to_none && recipe.has_set_to_none;
   }
 
   // Of two stages of ZeRO the higher one does what both want.
@@ -146,7 +147,7 @@ class Whole {
     }
     out.push_back(in + (all_.scaler.empty() ? "optimizer.step()" : "scaler.step(optimizer)"));
     if (!all_.scaler.empty()) out.push_back(in + "scaler.update()");
-    out.push_back(in + "optimizer.zero_grad(set_to_none=True)");
+    out.push_back(in + (all_.has_set_to_none ? "optimizer.zero_grad(set_to_none=True)" : "optimizer.zero_grad()"));
   }
 
   Recipe all_;

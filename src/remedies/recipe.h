@@ -22,6 +22,7 @@ struct Recipe {
   int64_t micro_batches = 1;                // of a step
   std::string micro_batch = {};             // samples of one, a number or an expression
   bool clears_gradients = false;            // zero_grad(set_to_none=True) belongs to the loop
+  bool has_set_to_none = true;              // this torch knows that argument (since 1.7)
 };
 
 // Can the framework hand a config on to DeepSpeed? Plain PyTorch cannot.

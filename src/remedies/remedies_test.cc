@@ -125,8 +125,21 @@ TEST(Remedies, NameOnlyWhatTheReleaseHas) {
   EXPECT_EQ(snippet("share-card", Place::bash, old),
             "python -m torch.distributed.launch --use_env --nproc_per_node=8 train.py");
   EXPECT_TRUE(applies("offload", {.phase = Phase::backward, .torch_version = "1.10"}));
+  for (std::string_view release : {"0.4", "1.3"}) {
+    const Circumstances older{.phase = Phase::backward, .torch_version = std::string(release)};
+    for (const Remedy& remedy : remedies()) {
+      if (!remedy.applies(older)) continue;
+      for (std::string_view name : {"set_to_none", "antialias", "use_reentrant", "_record_memory_history"})
+        EXPECT_EQ(snippet(remedy.id, Place::python, older).find(name), std::string::npos) << remedy.id << " " << name;
+    }
+  }
   EXPECT_NE(snippet("sharding", Place::python, {.torch_version = "1.8"}).find("ZeroRedundancyOptimizer"),
             std::string::npos);
+}
+
+TEST(FreeOtherProcesses, AsksTheCardsOwnDriver) {
+  EXPECT_NE(snippet("free-other-processes", Place::bash, {.is_rocm = true}).find("/dev/kfd"), std::string::npos);
+  EXPECT_EQ(snippet("free-other-processes", Place::bash, {.is_rocm = true}).find("nvidia"), std::string::npos);
 }
 
 TEST(FusedOptimizer, IsThatOfTheJob) {

@@ -10,6 +10,10 @@ Remedy report_more() {
           .effect = Effect::unknown,
           .applies = is_any_case,
           .snippets = [](const Circumstances& circumstances) {
+            // Recordings exist since 1.13, the table since 1.4.
+            if (!torch_is_at_least(circumstances, 1, 4))
+              return python("print(torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated())");
+            if (!torch_is_at_least(circumstances, 1, 13)) return python("print(torch.cuda.memory_summary())");
             const char* record = torch_is_at_least(circumstances, 2, 1)
                                      ? "torch.cuda.memory._record_memory_history(max_entries=1_000_000)"
                                      : "torch.cuda.memory._record_memory_history(\n    True, "

@@ -16,9 +16,9 @@ Remedy smaller_input() {
             if (circumstances.framework == "transformers")
               return python(R"(batch = tokenizer(texts, truncation=True, max_length=1024, return_tensors="pt"))");
             if (!circumstances.has_images) return python("tokens = tokens[:, :1024]");
-            return python(
-                R"(images = torch.nn.functional.interpolate(
-    images, size=(512, 512), antialias=True, mode="bilinear"))");
+            const std::string smooth = torch_is_at_least(circumstances, 1, 11) ? "antialias=True, " : "";
+            return python("images = torch.nn.functional.interpolate(\n    images, size=(512, 512), " + smooth +
+                          "mode=\"bilinear\")");
           },
       .saved_bytes =
           [](const Figures& figures) {

@@ -25,7 +25,7 @@ std::pair<int, int> version_of(std::string_view text) {
 
 bool torch_is_at_least(const Circumstances& circumstances, int major, int minor) {
   const std::pair<int, int> version = version_of(circumstances.torch_version);
-  return version.first == 0 || version >= std::pair(major, minor);
+  return version == std::pair(0, 0) || version >= std::pair(major, minor);
 }
 
 std::vector<Snippet> python(std::string lines) { return {{Place::python, lines}, {Place::notebook, lines}}; }

@@ -18,14 +18,27 @@ std::optional<int> power_of(std::string_view unit) {
   return static_cast<int>(at) + 1;
 }
 
+// "6,99 GiB" as some languages write it: two digits behind the only comma, where thousands would have three.
+bool has_decimal_comma(std::string_view number) {
+  const size_t comma = number.find(',');
+  return comma != std::string_view::npos && comma > 0 && number.size() == comma + 3 &&
+         number.find_first_of(",.", comma + 1) == std::string_view::npos &&
+         number.substr(0, comma).find('.') == std::string_view::npos;
+}
+
 }  // namespace
 
 std::optional<double> printed_bytes(std::string_view text) {
   constexpr size_t kLongest = 40;  // far beyond what any message prints
   std::string digits;
   size_t at = 0;
+  const bool is_decimal = has_decimal_comma(text.substr(0, text.find_first_not_of("0123456789.,")));
   for (; at < text.size() && at < kLongest; ++at) {
     const char c = text[at];
+    if (c == ',' && is_decimal) {
+      digits += '.';
+      continue;
+    }
     if (c == ',' || (c == ' ' && digits.empty())) continue;
     if (!((c >= '0' && c <= '9') || c == '.' || (c == '-' && digits.empty()))) break;
     digits += c;

@@ -26,16 +26,16 @@ const re2::RE2& prefix_pattern() {
   static const re2::RE2 pattern(
       R"(\s*(?:)"
       R"(>+\s?)"                                               // quoted
-      R"(|\[(?:rank|Rank |default)(\d+)\]:?\s?)"               // torchrun, NCCL
+      R"(|\[(?:rank ?|Rank |default)(\d+)\]:?\s?)"             // torchrun, NCCL
       R"(|\((?:[\w.:*-]+ )?(?:pid|actor_id|ip)=[^)\n]+\)\s?)"  // Ray, vLLM
       R"(|\((?:raylet|autoscaler|main)\)\s)"                   //
       R"(|std(?:out|err) [FP] )"                               // a container's runtime
       R"(|\[pod/[^\]\n]+\]\s?)"                                // kubectl logs --prefix
       R"(|[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]+ ([\w.@/-]+)(?:\[\d+\])?:\s)"          // syslog
-      R"(|\[\d+,\d+\]<std\w+>:\s?)"                                                                      // mpirun
+      R"(|\[(?:\d+,)?\d+\]<std\w+>:\s?)"                                                                 // mpirun
       R"(|\[?\s*\d{4}[-/]\d\d[-/]\d\d[T ,]\s*\d\d:\d\d:\d\d[.,\d]*\s*(?:Z|[+-]\d\d:?\d\d)?\s*\]?:?\s*)"  // a time
       R"(|\[?\d\d:\d\d:\d\d[.,\d]*\]?\s)"                                                                //
-      R"(|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"                                   // a level
+      R"(|(?:- (?:[\w.-]+ - )?)?(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[\s:|-]+)"             // a level
       R"(|\|\s*(?:\w+\s*\|\s*)*))",                                                                      // columns
       bytes_options());
   return pattern;
@@ -60,6 +60,29 @@ size_t label_length(std::string_view line) {
   return is_label ? digits + 2 : 0;
 }
 
+// Of a name with a number as launchers put it before a line, "gpu07: " or "[trainer-0] ", or 0. What counts progress
+// is no name.
+size_t name_length(std::string_view line) {
+  static const re2::RE2 name(R"(([A-Za-z][\w.-]{0,62}\d[\w.-]{0,20}: |\[[A-Za-z][\w .-]{0,62}\d\]:? ))",
+                             bytes_options());
+  static const re2::RE2 progress(R"((?i:epoch|step|iter|batch))", bytes_options());
+  re2::StringPiece rest(line.data(), line.size());
+  re2::StringPiece found;
+  if (re2::RE2::Consume(&rest, prefix_pattern()) && rest.size() < line.size()) return 0;  // one that tells more
+  const bool is_name = re2::RE2::Consume(&rest, name, &found) && !re2::RE2::PartialMatch(found, progress);
+  return is_name ? found.size() : 0;
+}
+
+// With one digit for every number: "gpu07: " and "gpu12: " are the same prefix.
+std::string shape_of(std::string_view prefix) {
+  std::string shape;
+  for (const char c : prefix) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit || shape.empty() || shape.back() != '0') shape += is_digit ? '0' : c;
+  }
+  return shape;
+}
+
 // Labels stand before most lines; a single one is part of a message that was wrapped ("on device\n1: failed").
 bool has_labels(std::string_view raw) {
   size_t lines = 0;
@@ -73,13 +96,13 @@ bool has_labels(std::string_view raw) {
   return labelled * 2 > lines;
 }
 
-// Takes the prefix off and says how many characters that were.
-size_t strip_prefix(std::string_view line, bool is_labelled, std::optional<int>& rank) {
+// Takes the prefix off, behind a label of that length, and says how many characters that were.
+size_t strip_prefix(std::string_view line, size_t label, std::optional<int>& rank) {
   constexpr int kMostPrefixes = 6;
   constexpr size_t kLongestPrefix = 300;
   re2::StringPiece rest(line.data(), std::min(line.size(), kLongestPrefix));
   const char* const start = rest.data();
-  if (is_labelled) rest.remove_prefix(label_length(line));
+  rest.remove_prefix(label);
   for (int i = 0; i < kMostPrefixes; ++i) {
     std::string number;
     std::string program;
@@ -166,13 +189,13 @@ struct RawLine {
   size_t end = 0;
 };
 
-template <class Take>
-void split_lines(std::string_view raw, Take take) {
+std::vector<RawLine> split_lines(std::string_view raw) {
   const bool unescape = has_escaped_breaks(raw);
+  std::vector<RawLine> lines;
   RawLine line;
   auto finish = [&](size_t next) {
     line.end = next;
-    take(line);
+    lines.push_back(std::move(line));
     line = RawLine{.text = {}, .offsets = {}, .begin = next, .end = next};
   };
   for (size_t at = 0; at < raw.size();) {
@@ -206,6 +229,34 @@ void split_lines(std::string_view raw, Take take) {
     at += std::max<size_t>(folded.size, 1);
   }
   finish(raw.size());
+  return lines;
+}
+
+// How many characters of each line are a label. A name is one where the line before or behind has its like.
+std::vector<size_t> label_lengths(std::string_view raw, const std::vector<RawLine>& lines) {
+  std::vector<size_t> lengths(lines.size(), 0);
+  if (has_labels(raw)) {
+    std::transform(lines.begin(), lines.end(), lengths.begin(),
+                   [](const RawLine& line) { return label_length(line.text); });
+    return lengths;
+  }
+  size_t last_length = 0;
+  std::string last_shape;
+  size_t last = 0;
+  for (size_t at = 0; at < lines.size(); ++at) {
+    const std::string_view text = lines[at].text;
+    if (text.empty()) continue;  // "\r\n" has one in between
+    const size_t length = name_length(text);
+    const std::string shape = shape_of(text.substr(0, length));
+    if (length > 0 && shape == last_shape) {
+      lengths[last] = last_length;
+      lengths[at] = length;
+    }
+    last_length = length;
+    last_shape = shape;
+    last = at;
+  }
+  return lengths;
 }
 
 }  // namespace
@@ -224,20 +275,22 @@ const CleanLine* CleanText::line_at(size_t raw) const {
 
 std::vector<CleanLine> clean_lines(std::string_view raw) {
   std::vector<CleanLine> lines;
-  const bool is_labelled = has_labels(raw);
-  split_lines(raw, [&](RawLine& line) {
+  const std::vector<RawLine> all = split_lines(raw);
+  const std::vector<size_t> labels = label_lengths(raw, all);
+  for (size_t at = 0; at < all.size(); ++at) {
+    const RawLine& line = all[at];
     CleanLine clean{.text = {}, .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt};
-    clean.text = line.text.substr(strip_prefix(line.text, is_labelled, clean.rank));
+    clean.text = line.text.substr(strip_prefix(line.text, labels[at], clean.rank));
     lines.push_back(std::move(clean));
-  });
+  }
   return lines;
 }
 
 std::vector<CleanLine> plain_lines(std::string_view raw) {
   std::vector<CleanLine> lines;
-  split_lines(raw, [&](RawLine& line) {
+  for (RawLine& line : split_lines(raw)) {
     lines.push_back({.text = std::move(line.text), .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt});
-  });
+  }
   return lines;
 }
 
@@ -247,11 +300,13 @@ CleanText clean_text(std::string_view raw, std::optional<int> rank) {
   CleanText clean;
   clean.squeezed.reserve(raw.size());
   clean.raw_offsets.reserve(raw.size());
-  const bool is_labelled = has_labels(raw);
-  split_lines(raw, [&](RawLine& line) {
+  const std::vector<RawLine> all = split_lines(raw);
+  const std::vector<size_t> labels = label_lengths(raw, all);
+  for (size_t at = 0; at < all.size(); ++at) {
+    const RawLine& line = all[at];
     CleanLine out{.text = {}, .raw_begin = line.begin, .raw_end = line.end, .rank = std::nullopt};
-    const size_t skipped = strip_prefix(line.text, is_labelled, out.rank);
-    if (is_of_other_rank(out, rank)) return;
+    const size_t skipped = strip_prefix(line.text, labels[at], out.rank);
+    if (is_of_other_rank(out, rank)) continue;
     out.text = line.text.substr(skipped);
     for (size_t i = skipped; i < line.text.size(); ++i) {
       if (is_blank(line.text[i])) continue;
@@ -259,7 +314,7 @@ CleanText clean_text(std::string_view raw, std::optional<int> rank) {
       clean.raw_offsets.push_back(line.offsets[i]);
     }
     clean.lines.push_back(std::move(out));
-  });
+  }
   return clean;
 }
 

@@ -59,6 +59,15 @@ TEST(Prefixes, OfContainersPodsAndJournalsGo) {
             "May 11 14:10:52 node systemd-oomd[9]: Killed x");
 }
 
+TEST(Prefixes, ThatNeighboursShareGo) {
+  const std::string_view message = "CUDAoutofmemory.Triedtoallocate2.00GiB";
+  for (const std::string prefix : {"gpu07: ", "node-3: ", "[3]<stderr>: ", "[rank 3] ", "[trainer-0] ",
+                                   "2024-05-01 10:00:00 - ERROR - ", "2024-05-01 10:00:00,123 - my.train - ERROR - "})
+    EXPECT_EQ(squeezed(prefix + "CUDA out of mem\n" + prefix + "ory. Tried to allocate 2.00 GiB\n"), message) << prefix;
+  EXPECT_EQ(clean_lines("gpu07: out of memory\nno prefix").front().text, "gpu07: out of memory") << "it stands alone";
+  EXPECT_EQ(clean_lines("[epoch 3] loss 1\n[epoch 3] loss 2").front().text, "[epoch 3] loss 1") << "a counter";
+}
+
 TEST(Folding, OfEntitiesAndWidePunctuation) {
   EXPECT_EQ(squeezed("CUDA&nbsp;out of memory\u3002Tried to allocate 2.00 GiB\uFF08GPU 0\uFF1B"),
             "CUDAoutofmemory.Triedtoallocate2.00GiB(GPU0;");

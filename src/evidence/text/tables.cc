@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "evidence/text/patterns.h"
 #include "evidence/text/printed_bytes.h"
@@ -204,8 +205,54 @@ void read_sacct(std::span<const CleanLine> lines, Surroundings& around) {
   }
 }
 
-// "Mem:" of free, in KiB or with units (-h) or MiB (-m: told by its size).
-void read_free(std::span<const CleanLine> lines, Surroundings& around) {
+// Bytes of the unit that an option of free asks for: "-m", "-tg", "--giga"; 0: of none.
+double unit_of_option(std::string_view option) {
+  constexpr auto kLong = std::to_array<std::pair<std::string_view, double>>({{"--bytes", 1},
+                                                                             {"--kilo", 1e3},
+                                                                             {"--mega", 1e6},
+                                                                             {"--giga", 1e9},
+                                                                             {"--tera", 1e12},
+                                                                             {"--kibi", 0x1p10},
+                                                                             {"--mebi", 0x1p20},
+                                                                             {"--gibi", 0x1p30},
+                                                                             {"--tebi", 0x1p40}});
+  for (const auto& [name, bytes] : kLong) {
+    if (option == name) return bytes;
+  }
+  if (option.starts_with("--")) return 0;
+  for (const char letter : option) {
+    const size_t power = std::string_view("bkmg").find(letter);
+    if (power != std::string_view::npos) return std::pow(1024, power);
+  }
+  return 0;
+}
+
+// Bytes of the unit of a table that this command printed; empty: it is no call of free.
+std::optional<double> unit_of_free(std::string_view command) {
+  static const re2::RE2 call(R"((?:^|[\s;&|$#>%])free((?:\s+-\S+)*)(?:\s+\d+)?\s*(?:$|[|;&>]))", bytes_options());
+  std::string options;
+  if (!re2::RE2::PartialMatch(piece(command), call, &options)) return std::nullopt;
+  constexpr double kWithoutOption = 1024;
+  double unit = 0;
+  for (size_t at = options.find('-'); at < options.size() && unit == 0;) {
+    const size_t end = std::min(options.find(' ', at), options.size());
+    unit = unit_of_option(std::string_view(options).substr(at, end - at));
+    at = options.find('-', end);
+  }
+  return unit == 0 ? kWithoutOption : unit;
+}
+
+// A number of free whose command is not shown, where its size leaves no doubt: a machine that trains has gigabytes,
+// and less than a million of them.
+std::optional<double> unit_by_size(double total) {
+  constexpr double kSmallestInKib = 1 << 20;
+  constexpr double kSmallestInMib = 4 << 10;
+  if (total >= kSmallestInKib) return 1024;
+  return total >= kSmallestInMib ? std::optional<double>(1 << 20) : std::nullopt;
+}
+
+// "Mem:" of free, with units in its cells (-h) or in the one that `command`, the line before the table, asks for.
+void read_free(std::span<const CleanLine> lines, std::string_view command, Surroundings& around) {
   static const re2::RE2 row(
       R"(^\S{2,12}[:：]\s+([\d.]+\w*)\s+([\d.]+\w*)\s+([\d.]+\w*)\s+([\d.]+\w*)\s+([\d.]+\w*)(?:\s+([\d.]+\w*))?)",
       bytes_options());
@@ -216,10 +263,11 @@ void read_free(std::span<const CleanLine> lines, Surroundings& around) {
       continue;
     const bool has_unit = cells[0].find_first_not_of("0123456789.") != std::string::npos;
     const double total = cell_value(cells[0]);
-    constexpr double kSmallestInKib = 1 << 20;  // below a million it is no KiB of a machine that trains
-    const double scale = has_unit ? 1 : total < kSmallestInKib ? 1048576 : 1024;
-    around.host_total_bytes = total * scale;
-    if (!cells[5].empty()) around.host_available_bytes = cell_value(cells[5]) * scale;
+    const std::optional<double> told = has_unit ? 1 : unit_of_free(command);
+    const std::optional<double> unit = told ? told : unit_by_size(total);
+    if (!unit) return;
+    around.host_total_bytes = total * *unit;
+    if (!cells[5].empty()) around.host_available_bytes = cell_value(cells[5]) * *unit;
     return;
   }
 }
@@ -304,13 +352,14 @@ void read_gpustat(std::string_view raw, Surroundings& around) {
   if (!found.empty()) around.gpus = std::move(found);
 }
 
-void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence) {
+void read_table(std::span<const CleanLine> lines, int64_t line_number, std::string_view line_before,
+                TextEvidence& evidence) {
   if (lines.empty()) return;
   const std::string& first = lines.front().text;
   if (contains(first, "memory summary, device ID")) return read_summary(lines, line_number, evidence);
   if (contains(first, "MaxRSS")) return read_sacct(lines, evidence.surroundings);
   if (contains(first, "NVIDIA-SMI")) return read_nvidia_smi(lines, evidence.surroundings);
-  if (contains(first, "buff/cache")) return read_free(lines, evidence.surroundings);
+  if (contains(first, "buff/cache")) return read_free(lines, line_before, evidence.surroundings);
   if (contains(first, "/dev/shm")) read_df(lines.front(), evidence.surroundings);
 }
 

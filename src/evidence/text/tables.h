@@ -22,8 +22,10 @@ void read_rows(std::span<const CleanLine> lines, Surroundings& around);
 [[nodiscard]] bool is_process_table(size_t trigger);
 void read_process_table(std::string_view text, std::vector<HostProcess>& processes);
 
-// Reads the table that begins at `lines`, if one does. `line_number` is that of the first one.
-void read_table(std::span<const CleanLine> lines, int64_t line_number, TextEvidence& evidence);
+// Reads the table that begins at `lines`, if one does. `line_number` is that of the first one; the line before it may
+// hold the command that printed it.
+void read_table(std::span<const CleanLine> lines, int64_t line_number, std::string_view line_before,
+                TextEvidence& evidence);
 
 // gpustat: "[0] Tesla V100 | 44'C, 0 % | 15836 / 16130 MB |", anywhere in the text.
 void read_gpustat(std::string_view raw, Surroundings& around);

@@ -9,9 +9,9 @@ namespace {
 
 constexpr double kMiB = 1048576;
 
-TextEvidence read(std::string_view text) {
+TextEvidence read(std::string_view text, std::string_view line_before = {}) {
   TextEvidence evidence;
-  read_table(plain_lines(text), 1, evidence);
+  read_table(plain_lines(text), 1, line_before, evidence);
   return evidence;
 }
 
@@ -69,6 +69,18 @@ TEST(Tables, FreeTellsItsUnitBySize) {
             32000 * kMiB);
   EXPECT_EQ(read(std::string(head) + "Mem:  62Gi 1Gi 1Gi 10Mi 1Gi 31Gi\n").surroundings.host_total_bytes,
             62 * 1024 * kMiB);
+}
+
+TEST(Tables, FreeIsInTheUnitOfItsCommand) {
+  const std::string_view table =
+      "              total        used        free      shared  buff/cache   available\nMem: 503 12 480 0 10 488\n";
+  const auto total = [&](std::string_view command) { return read(table, command).surroundings.host_total_bytes; };
+  EXPECT_EQ(total("$ free -g\n"), 503 * 1024 * kMiB);
+  EXPECT_EQ(total("free -wm\r\n"), 503 * kMiB);
+  EXPECT_EQ(total("user@host:~$ free --giga\n"), 503e9);
+  EXPECT_EQ(total("# free -b\n"), 503);
+  EXPECT_EQ(total("$ free\n"), 503 * 1024);
+  EXPECT_EQ(total("epoch 3\n"), std::nullopt) << "503 of what?";
 }
 
 TEST(Tables, DfOfSharedMemory) {

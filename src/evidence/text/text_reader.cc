@@ -405,10 +405,10 @@ class Reader {
       return begin;
     };
     const size_t begin = line_begin(at);
+    const size_t before = line_begin(begin - std::min<size_t>(begin, 1));
     Surroundings& around = evidence_.surroundings;
     if (is_row_trigger(trigger)) {
       constexpr size_t kRowBytes = size_t{6} << 10;
-      const size_t before = line_begin(begin - std::min<size_t>(begin, 1));
       if (!has_listing()) read_rows(plain_lines(text.substr(before, kRowBytes)), around);
       return;
     }
@@ -417,7 +417,8 @@ class Reader {
       return read_process_table(text.substr(begin, kProcessTableBytes), around.host_processes);
     }
     const std::string_view piece = text.substr(begin, kTableBytes);
-    read_table(plain_lines(piece), line_of(text, begin), evidence_);
+    const std::string_view line_before = text.substr(before, begin - before);
+    read_table(plain_lines(piece), line_of(text, begin), line_before, evidence_);
     look_around(piece, around);
   }
 

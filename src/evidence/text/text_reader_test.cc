@@ -707,6 +707,8 @@ TEST(PrintedBytes, EveryUnitIsAPowerOf1024) {
   EXPECT_EQ(printed_bytes("2 GB"), 2 * kGiB);
   EXPECT_EQ(printed_bytes("3kB"), 3 * kKiB);
   EXPECT_EQ(printed_bytes("1,024 bytes"), 1024);
+  EXPECT_EQ(printed_bytes("2,50 GiB"), 2.5 * kGiB) << "a decimal comma";
+  EXPECT_EQ(printed_bytes("1,234,567"), 1234567);
   EXPECT_EQ(printed_bytes("-1.00MiB"), -kMiB);
   EXPECT_EQ(printed_bytes("GiB"), std::nullopt);
   EXPECT_EQ(printed_bytes("1.2.3GiB"), std::nullopt);
