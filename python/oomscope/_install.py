@@ -161,13 +161,15 @@ def install(folder: str | os.PathLike[str] | None = None, *, max_events: int = 1
     folder      where failures are kept, one folder each; made when the first one comes. Default: OOMSCOPE_FOLDER,
                 else "oomscope-oom" in the working folder. Nothing is written outside it.
     max_events  the most events of history kept, oldest dropped first (docs/python.md has their memory)
-    stacks      "python", or "all" for C++ frames too, which cost more a step and a slower dump
+    stacks      "python"; "cpp" for C++ frames, "all" for both, which cost more a step and a slower dump
 
     Raises ValueError for a wrong argument, and nothing else: without torch or without a card it does nothing.
     Calling it again changes the settings. Source: torch's out-of-memory observer and memory history (torch 2.1 on)."""
     global _has_hooks
     if stacks not in ("python", "all", "cpp"):
         raise ValueError(f"stacks={stacks!r}: 'python', 'cpp' or 'all'")
+    if not isinstance(folder, (str, os.PathLike, type(None))):
+        raise ValueError(f"folder={folder!r}: a path")
     max_events = whole("max_events", max_events)
     watcher.folder = os.path.abspath(folder or os.environ.get("OOMSCOPE_FOLDER") or "oomscope-oom")
     torch = _torch.torch_module()

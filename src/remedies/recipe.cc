@@ -80,6 +80,9 @@ class Whole {
   void hand_on_config(std::vector<std::string>& out, std::string_view import, std::string_view start,
                       std::string_view end) {
     if (config_.empty()) return;
+    // DeepSpeed wants a batch; who hands the config on fills these in.
+    config_["train_micro_batch_size_per_gpu"] = "auto";
+    config_["gradient_accumulation_steps"] = "auto";
     if (!import.empty()) out.emplace_back(import);
     all_.arguments.push_back(fmt::format("{}{}{}", start, python_text(config_), end));
   }
@@ -119,7 +122,15 @@ class Whole {
   void deepspeed(std::vector<std::string>& out) {
     if (config_.empty() && all_.optimizer.empty()) return;
     if (!all_.optimizer.empty()) config_["zero_allow_untested_optimizer"] = true;
-    out.push_back("config = " + python_text(config_));
+    constexpr const char* kBatch = "train_micro_batch_size_per_gpu";
+    const std::string batch = all_.micro_batches > 1 ? all_.micro_batch : "batch_size";
+    const bool has_batch = config_.contains(kBatch);  // else DeepSpeed refuses the config
+    if (!has_batch) config_[kBatch] = kBatch;
+    std::string config = python_text(config_);
+    const std::string name = fmt::format("\"{}\"", kBatch);
+    if (!has_batch) config.replace(config.rfind(name), name.size(), batch);
+    out.emplace_back("import deepspeed");
+    out.push_back("config = " + config);
     out.push_back(fmt::format("engine, optimizer, _, _ = deepspeed.initialize(model=model, {}, config=config)",
                               all_.optimizer.empty() ? "model_parameters=model.parameters()" : "optimizer=optimizer"));
   }
