@@ -155,8 +155,8 @@ class FitWriter {
 
   [[nodiscard]] std::optional<Phrase> unsure_note() const {
     const std::optional<int64_t> value = value_to_record();
-    if (!value) return std::nullopt;
     const ScalingModel::Unsure& unsure = report_.model.unsure;
+    if (!value || unsure.requests == 0) return std::nullopt;
     return Phrase{.key = unsure.site.empty() ? "fit.unsure-frameless" : "fit.unsure"}
         .with("count", format_count(unsure.requests))
         .with("bytes", format_mib(unsure.bytes))
