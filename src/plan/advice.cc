@@ -181,7 +181,7 @@ SetSearch find_sets(const Job& job, const WhatIf& question, const std::vector<Me
       if (!changed) return;
       WhatIf own = question;
       own.settings = settings[ranking.best[i].conf];
-      is_sure[i] = fits_in(changed->requests, own, error_of(sets[i])) == Fits::yes;
+      is_sure[i] = surely_fits(changed->requests, own, error_of(sets[i]));
       if (is_sure[i] != 0) sets[i].outcome = replay_range(changed->requests, own);
       sets[i].step = step_series(*changed, kStepColumns);
     });

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <set>
+#include <utility>
 
 #include "model/structure.h"
 #include "replay/parallel.h"
@@ -25,37 +26,47 @@ WhatIf with_share_of_cap(WhatIf question, double share) {
 }
 
 // Does it complete in a share of the cap, wherever the driver puts segments?
-struct Completes {
+bool completes_everywhere(const RequestStream& requests, const WhatIf& question, double share) {
+  const WhatIf own = with_share_of_cap(question, share);
+  OutcomeRange range = replay_main(requests, own);
+  if (range.main.completed) look_for_range(requests, own, range);
+  return range.completed_everywhere;
+}
+
+// Is it refused in a share of the cap: wherever the driver puts segments, or at least where drivers that we have seen
+// put them?
+struct Refused {
   bool everywhere = false;
-  bool somewhere = false;
-  bool as_observed = false;  // where drivers that we have seen put them
+  bool as_observed = false;
 };
-Completes completes_in(const RequestStream& requests, const WhatIf& question, double share) {
-  const OutcomeRange range = replay_range(requests, with_share_of_cap(question, share));
-  return {.everywhere = range.completed_everywhere,
-          .somewhere = range.completed_somewhere,
-          .as_observed = range.main.completed};
+Refused refused_in(const RequestStream& requests, const WhatIf& question, double share) {
+  const WhatIf own = with_share_of_cap(question, share);
+  OutcomeRange range = replay_main(requests, own);
+  if (!range.main.completed) look_for_range(requests, own, range);
+  return {.everywhere = !range.completed_somewhere, .as_observed = !range.main.completed};
 }
 
 // Caps around the given one decide: a run that completes in it and fails in a larger one is an island below the edge.
-Fits near_the_edge(const RequestStream& requests, const WhatIf& question, double margin) {
-  const Completes here = completes_in(requests, question, 1);
-  double failing = here.everywhere ? -1 : 0;  // the largest share above 1 at which it may fail
-  double sure_failing = here.as_observed ? -1 : 0;
-  bool all_fail = !here.somewhere;  // from the cap up to the margin
+bool fits_near_the_edge(const RequestStream& requests, const WhatIf& question, double margin) {
+  for (int rung = 0; rung <= kRungs; ++rung) {
+    if (!completes_everywhere(requests, question, 1 - margin * rung / kRungs)) return false;
+  }
   for (int rung = 1; rung <= kRungs; ++rung) {
+    if (!completes_everywhere(requests, question, 1 + kIsland * rung / kRungs)) return false;
+  }
+  return true;
+}
+
+bool fails_near_the_edge(const RequestStream& requests, const WhatIf& question, double margin) {
+  bool all_fail = true;  // from the cap up to the margin
+  for (int rung = 0; rung <= kRungs; ++rung) {
     const double above = kIsland * rung / kRungs;
-    const Completes there = completes_in(requests, question, 1 + above);
-    if (!there.everywhere) failing = above;
-    if (!there.as_observed) sure_failing = above;
-    if (above <= margin && there.somewhere) all_fail = false;
+    if (above < kFarIsland && !(all_fail && above <= margin)) continue;
+    const Refused refused = refused_in(requests, question, 1 + above);
+    if (refused.as_observed && above >= kFarIsland) return true;
+    if (above <= margin) all_fail = all_fail && refused.everywhere;
   }
-  if (all_fail || sure_failing >= kFarIsland) return Fits::no;
-  if (failing >= 0) return Fits::unknown;
-  for (int rung = 1; rung <= kRungs; ++rung) {
-    if (!completes_in(requests, question, 1 - margin * rung / kRungs).everywhere) return Fits::unknown;
-  }
-  return Fits::yes;
+  return all_fail;
 }
 
 LimitingInstant find_instant(const Structure& structure, const RequestStream& requests) {
@@ -104,48 +115,6 @@ OutcomeRange outcome_at(const ScalingModel& model, int64_t value, const WhatIf& 
   return range;
 }
 
-class LargestSearch {
- public:
-  LargestSearch(const ScalingModel& model, const WhatIf& question) : model_(model), question_(question) {}
-
-  std::optional<int64_t> run() {
-    int64_t low = 0;
-    int64_t high = std::max<int64_t>(model_.base_value(), 1);
-    while (high < kMostValue && fits(high) == Fits::yes) low = std::exchange(high, high * 2);
-    while (high - low > 1) {
-      const int64_t middle = low + (high - low) / 2;
-      (fits(middle) == Fits::yes ? low : high) = middle;
-    }
-    return low > 0 ? std::optional<int64_t>(low) : std::nullopt;
-  }
-
-  // The first value from `from` on that surely does not fit, if there is one in reach.
-  std::optional<int64_t> first_no(int64_t from) {
-    int64_t low = from - 1;
-    int64_t high = from;
-    for (int64_t step = 1; fits(high) != Fits::no; step *= 2) {
-      if (high > kMostValue) return std::nullopt;
-      low = std::exchange(high, high + step);
-    }
-    while (high - low > 1) {
-      const int64_t middle = low + (high - low) / 2;
-      (fits(middle) == Fits::no ? high : low) = middle;
-    }
-    return high;
-  }
-
- private:
-  Fits fits(int64_t value) {
-    const auto known = known_.find(value);
-    if (known != known_.end()) return known->second;
-    return known_[value] = fits_at(model_, value, question_);
-  }
-
-  const ScalingModel& model_;
-  const WhatIf& question_;
-  std::map<int64_t, Fits> known_;
-};
-
 // Recorded values, and from the largest on twice and twice again, to beyond what fits.
 std::vector<int64_t> values_to_show(const ScalingModel& model, const FitQuestion& question, const Fit& fit) {
   std::vector<int64_t> values = model.values;
@@ -192,40 +161,94 @@ std::string_view name_of(Fits fits) {
 
 namespace {
 
-Fits fits_exactly(const RequestStream& requests, const WhatIf& question) {
+// What a replay without a limit decides, far from the cap; near it, within what margin caps are to be tried.
+struct FromAfar {
+  Fits fits = Fits::unknown;
+  double margin = 0;
+};
+FromAfar look_from_afar(const RequestStream& requests, const WhatIf& question) {
   WhatIf unlimited = question;
   unlimited.cap_bytes.reset();
   const double cap = static_cast<double>(*question.cap_bytes);
   const OutcomeRange free_run = replay_range(requests, unlimited);
-  if (!free_run.main.completed) return Fits::no;  // more than any card has
   const bool is_exact = free_run.main.address_ties == 0;
   const double margin = is_exact ? kExactMargin : kSureMargin;
-  if (static_cast<double>(free_run.main.peak_requested) > cap * (1 + margin)) return Fits::no;
+  const bool is_too_large =  // the first: more than any card has
+      !free_run.main.completed || static_cast<double>(free_run.main.peak_requested) > cap * (1 + margin);
+  if (is_too_large) return {.fits = Fits::no, .margin = margin};
   const bool collects = question.settings.garbage_collection_threshold > 0;  // changes the run before the cap is met
   const double may_be_larger = is_exact ? 0 : kAddressMargin;
-  if (!collects && static_cast<double>(free_run.peak_reserved_high) * (1 + may_be_larger) <= cap) return Fits::yes;
-  return near_the_edge(requests, question, margin);
+  const bool never_meets_it =
+      !collects && static_cast<double>(free_run.peak_reserved_high) * (1 + may_be_larger) <= cap;
+  return {.fits = never_meets_it ? Fits::yes : Fits::unknown, .margin = margin};
+}
+
+bool surely_fails(const RequestStream& requests, const WhatIf& question, double error) {
+  const WhatIf larger = with_share_of_cap(question, 1 + error);
+  const FromAfar seen = look_from_afar(requests, larger);
+  return seen.fits == Fits::unknown ? fails_near_the_edge(requests, larger, seen.margin) : seen.fits == Fits::no;
+}
+
+// Do all guesses of its scratch, be they likely or not, lead to that answer, yes or no?
+bool is_surely(Fits answer, const ScalingModel& model, int64_t value, const WhatIf& question) {
+  const double error = model.forecast && !is_recorded(model, value) ? kTableMargin : 0;
+  const auto decide = answer == Fits::yes ? surely_fits : surely_fails;
+  if (is_recorded(model, value) || !model.is_guessed(value)) return decide(run_at(model, value), question, error);
+  // The one that most likely speaks against it first.
+  std::vector<uint32_t> variants = {answer == Fits::yes ? kHighVariant : kLowVariant};
+  for (uint32_t variant = 0; variant <= kHighVariant; ++variant) variants.push_back(variant);
+  std::set<std::pair<std::vector<int64_t>, std::vector<uint32_t>>> seen;  // most guesses are alike
+  return std::all_of(variants.begin(), variants.end(), [&](uint32_t variant) {
+    const RequestStream requests = requests_at(model, value, variant);
+    return !seen.emplace(requests.size, requests.id).second || decide(requests, question, error);
+  });
+}
+
+// The largest value that surely fits, by doubling and bisection.
+std::optional<int64_t> find_largest(const ScalingModel& model, const WhatIf& question) {
+  const auto fits = [&](int64_t value) { return is_surely(Fits::yes, model, value, question); };
+  int64_t low = 0;
+  int64_t high = std::max<int64_t>(model.base_value(), 1);
+  while (high < kMostValue && fits(high)) low = std::exchange(high, high * 2);
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low > 0 ? std::optional<int64_t>(low) : std::nullopt;
+}
+
+// The first value from `from` on that surely does not fit, if there is one in reach.
+std::optional<int64_t> find_first_no(const ScalingModel& model, const WhatIf& question, int64_t from) {
+  const auto fails = [&](int64_t value) { return is_surely(Fits::no, model, value, question); };
+  int64_t low = from - 1;
+  int64_t high = from;
+  for (int64_t step = 1; !fails(high); step *= 2) {
+    if (high > kMostValue) return std::nullopt;
+    low = std::exchange(high, high + step);
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (fails(middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 }  // namespace
 
+bool surely_fits(const RequestStream& requests, const WhatIf& question, double error) {
+  const WhatIf smaller = with_share_of_cap(question, 1 - error);
+  const FromAfar seen = look_from_afar(requests, smaller);
+  return seen.fits == Fits::unknown ? fits_near_the_edge(requests, smaller, seen.margin) : seen.fits == Fits::yes;
+}
+
 Fits fits_in(const RequestStream& requests, const WhatIf& question, double error) {
-  if (error == 0) return fits_exactly(requests, question);
-  if (fits_exactly(requests, with_share_of_cap(question, 1 - error)) == Fits::yes) return Fits::yes;
-  return fits_exactly(requests, with_share_of_cap(question, 1 + error)) == Fits::no ? Fits::no : Fits::unknown;
+  if (surely_fits(requests, question, error)) return Fits::yes;
+  return surely_fails(requests, question, error) ? Fits::no : Fits::unknown;
 }
 
 Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question) {
-  const double error = model.forecast && !is_recorded(model, value) ? kTableMargin : 0;
-  const Fits fits = fits_in(run_at(model, value), question, error);
-  if (is_recorded(model, value) || !model.is_guessed(value) || fits == Fits::unknown) return fits;
-  for (uint32_t variant : {kLowVariant, kHighVariant}) {
-    if (fits_in(requests_at(model, value, variant), question, error) != fits) return Fits::unknown;
-  }
-  for (uint32_t variant = 1; variant < kLowVariant; ++variant) {
-    if (fits_in(requests_at(model, value, variant), question, error) != fits) return Fits::unknown;
-  }
-  return fits;
+  if (is_surely(Fits::yes, model, value, question)) return Fits::yes;
+  return is_surely(Fits::no, model, value, question) ? Fits::no : Fits::unknown;
 }
 
 Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
@@ -241,9 +264,8 @@ Fit find_fit(const ScalingModel& model, const FitQuestion& question) {
         [&](size_t i) {
           WhatIf own = limited;
           own.settings = fit.by_setting[i].settings;
-          LargestSearch search(model, own);
-          fit.by_setting[i].largest = search.run();
-          if (i == 0) fit.largest_maybe = search.first_no(fit.by_setting[i].largest.value_or(0) + 1);
+          fit.by_setting[i].largest = find_largest(model, own);
+          if (i == 0) fit.largest_maybe = find_first_no(model, own, fit.by_setting[i].largest.value_or(0) + 1);
         },
         question.progress);
     fit.largest = fit.by_setting.front().largest;

@@ -29,6 +29,8 @@ inline constexpr double kTableMargin = 0.02;     // where the table of convoluti
 // `error`: by what share the requests themselves may be off, as those of a measure. Then yes and no hold with that much
 // less, and more, memory.
 [[nodiscard]] Fits fits_in(const RequestStream& requests, const WhatIf& question, double error = 0);
+// Is that yes? In fewer replays.
+[[nodiscard]] bool surely_fits(const RequestStream& requests, const WhatIf& question, double error);
 
 // The same of a scaled run: where its scratch is guessed, all guesses must agree, be they likely or not.
 [[nodiscard]] Fits fits_at(const ScalingModel& model, int64_t value, const WhatIf& question);

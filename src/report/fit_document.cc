@@ -155,9 +155,8 @@ class FitWriter {
 
   [[nodiscard]] std::optional<Phrase> unsure_note() const {
     const std::optional<int64_t> value = value_to_record();
-    if (!value) return std::nullopt;
     const ScalingModel::Unsure& unsure = report_.model.unsure;
-    if (unsure.requests == 0) return std::nullopt;
+    if (!value || unsure.requests == 0) return std::nullopt;
     return Phrase{.key = unsure.site.empty() ? "fit.unsure-frameless" : "fit.unsure"}
         .with("count", format_count(unsure.requests))
         .with("bytes", format_mib(unsure.bytes))
@@ -183,7 +182,6 @@ class FitWriter {
     const std::optional<int64_t> value = value_to_record();
     if (!value) return nullptr;
     const ScalingModel::Unsure& unsure = report_.model.unsure;
-    if (unsure.requests == 0) return nullptr;
     return {{"requests", unsure.requests},
             {"largest_bytes", unsure.bytes},
             {"site", unsure.site.empty() ? Json(nullptr) : Json(unsure.site)},
