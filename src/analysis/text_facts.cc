@@ -165,6 +165,12 @@ KindDecision decide_ending(const TextMessage& message) {
   return decision;
 }
 
+// A worker that writes into a full /dev/shm is ended by a bus error or a fault.
+bool crashed_with_full_shm(const TextMessage& message, const Surroundings& around) {
+  const bool is_worker = message.id == "worker.crashed" || message.id == "worker.signal";
+  return is_worker && around.shm_total_bytes && around.shm_used_bytes.value_or(0) >= *around.shm_total_bytes * 0.95;
+}
+
 KindDecision decide_kind(const TextFacts& facts) {
   const TextMessage& message = *facts.failure;
   switch (message.family) {
@@ -180,6 +186,10 @@ KindDecision decide_kind(const TextFacts& facts) {
     case Family::host_alloc:
       if (message.id == "mmap.count" && !ran_out_of_mappings(facts)) return {message.kind, {}, Confidence::high};
       return {message.kind, message.also, confidence_of(message.strength)};
+    case Family::device:
+      if (crashed_with_full_shm(message, facts.around))
+        return {Kind::shm_exhausted, {Kind::not_memory}, Confidence::medium};
+      return {message.kind, message.also, confidence_of(message.strength)};
     case Family::other_backend:
     case Family::worker:
     case Family::shm:
@@ -187,7 +197,6 @@ KindDecision decide_kind(const TextFacts& facts) {
     case Family::kernel:
     case Family::cgroup:
     case Family::windows:
-    case Family::device:
     case Family::collective:
     case Family::by_hand:  // whatever ran before it: SIGINT is a person's
       if (message.id == "ended.keyboard") return {message.kind, message.also, Confidence::high};

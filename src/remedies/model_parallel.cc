@@ -14,6 +14,7 @@ Remedy model_parallel() {
               },
           .snippets =
               [](const Circumstances& circumstances) {
+                if (circumstances.framework == "vllm") return bash("vllm serve NAME --tensor-parallel-size 2");
                 if (circumstances.framework == "transformers")
                   return python(R"(model = AutoModelForCausalLM.from_pretrained(name, device_map="auto"))");
                 return python(R"(first = first.to("cuda:0")

@@ -1076,6 +1076,55 @@ std::string proof_of(const std::string& text) {
   return lines.empty() ? "" : lines.front();
 }
 
+// The claim of the first finding, and how sure it is.
+std::pair<std::string, Confidence> claim_of(const std::string& text) {
+  const std::vector<Finding> findings = findings_of({{"train.log", text}});
+  if (findings.empty()) return {"", Confidence::low};
+  return {findings.front().claim.key, findings.front().confidence};
+}
+
+TEST(Claims, SayNoMoreThanTheMessage) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED\n", "log.library-cudnn.claim"},
+      {"RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR\n", "log.library-cudnn-memory.claim"},
+      {"RuntimeError: FIND was unable to find an engine to execute this computation\n",
+       "log.library-cudnn-memory.claim"},
+      {"max seq len (64) is larger than the maximum number of tokens that can be stored in KV cache (32).\n",
+       "log.engine-context.claim"},
+      {"ValueError: No available memory for the cache blocks.\n", "log.engine-no-room.claim"},
+      {"RuntimeError: Invalid buffer size: 28.84 GB\n", "log.buffer-limit.claim"},
+      {"ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n",
+       "log.host-killed-program.claim"},
+      {"systemd[1]: x.service: A process of this unit has been killed by the OOM killer.\n",
+       "log.host-killed-unit.claim"},
+      {"RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated.\n",
+       "log.loader-worker-terminated.claim"}};
+  for (const auto& [text, claim] : cases) EXPECT_EQ(claim_of(text).first, claim) << text;
+}
+
+TEST(Claims, OfAWorkerThatCrashedLookAtSharedMemory) {
+  const std::string crash = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Segmentation fault.\n";
+  EXPECT_EQ(claim_of("shm 64M 64M 0 100% /dev/shm\n" + crash),
+            std::pair(std::string("log.shared-memory-crash.claim"), Confidence::medium));
+  EXPECT_EQ(claim_of("shm 64M 4M 60M 7% /dev/shm\n" + crash).first, "log.not-memory-crash.claim");
+}
+
+TEST(Measures, WhatAMessageAdvisesIsNotInForce) {
+  const std::unique_ptr<Case> told =
+      facts_of({"RuntimeError: Too many open files. Please change the sharing strategy by calling "
+                "`torch.multiprocessing.set_sharing_strategy('file_system')` at the beginning of your code\n"});
+  EXPECT_FALSE(told->facts.around.in_force.contains("sharing-strategy"));
+  const std::unique_ptr<Case> set =
+      facts_of({"torch.multiprocessing.set_sharing_strategy('file_system')\nRuntimeError: Too many open files.\n"});
+  EXPECT_TRUE(set->facts.around.in_force.contains("sharing-strategy"));
+}
+
+TEST(Windows, IsTheOneThatWritesPathsBackwards) {
+  EXPECT_TRUE(facts_of({"RuntimeError: [enforce fail at ..\\c10\\core\\impl\\alloc_cpu.cpp:72] data. "
+                        "DefaultCPUAllocator: not enough memory: you tried to allocate 5368709120 bytes.\n"})
+                  ->facts.around.is_windows);
+}
+
 TEST(ProofLines, AreThoseOfTheBackend) {
   EXPECT_NE(
       proof_of("torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "

@@ -8,12 +8,16 @@ std::vector<Finding> find_log_engine_start(const CaseFacts& facts) {
     return {};
   const TextFacts& text = *facts.text;
   const bool is_foreign = text.kind == Kind::gpu_oom_other_process;
-  Finding finding = log_finding(
-      text,
-      text.failure->id == "weights.not-enough" ? "weights-no-room"
-      : is_foreign                             ? "engine-card-taken"
-                                               : "engine-no-room",
-      {size_value("tried", text.card.tried), size_value("free", text.card.free), size_value("total", text.card.total)});
+  Finding finding = log_finding(text,
+                                text.failure->id == "weights.not-enough" ? "weights-no-room"
+                                : is_foreign                             ? "engine-card-taken"
+                                : text.failure->id == "vllm.kv-cache"    ? "engine-cache-small"
+                                : !text.failure->what.empty()            ? "engine-context"
+                                                                         : "engine-no-room",
+                                {size_value("tried", text.card.tried),
+                                 size_value("free", text.card.free),
+                                 size_value("total", text.card.total),
+                                 {.name = "tokens", .text = text.failure->what, .phrases = {}}});
   if (is_foreign) add_changes(text, {"free-other-processes", "lower-limit", "other-gpu"}, finding);
   if (text.failure->id != "weights.not-enough") add_changes(text, {"smaller-kv-cache"}, finding);
   add_changes(text, {"quantised-loading", "model-parallel", "larger-gpu"}, finding);

@@ -31,14 +31,18 @@ std::vector<Finding> find_log_library(const CaseFacts& facts) {
   const TextFacts& text = *facts.text;
   const std::string_view id = text.failure->id;
   const bool is_cudnn = id.starts_with("cudnn");
+  const bool may_be_mismatch = text.failure->what == "CUDNN_STATUS_NOT_INITIALIZED";
   const std::string_view library = library_of(*text.failure);
   const PhraseValue name{.name = "library", .text = std::string(library), .phrases = {}};
   Finding finding = log_finding(text,
-                                is_cudnn           ? "library-cudnn"
+                                may_be_mismatch    ? "library-cudnn"
+                                : is_cudnn         ? "library-cudnn-memory"
                                 : !library.empty() ? "library-handle"
                                                    : "library-memory",
                                 {name});
   finding.id = "library-failure";
+  if (is_cudnn && !may_be_mismatch)
+    add_changes(text, {"smaller-batch", "other-gpu", "free-other-processes", "match-versions"}, finding);
   if (is_cudnn) add_changes(text, {"match-versions", "smaller-batch", "other-gpu", "check-launch"}, finding);
   if (!library.empty())
     add_changes(text, {"smaller-batch", "check-indices", "other-gpu", "model-parallel", "check-launch"}, finding);

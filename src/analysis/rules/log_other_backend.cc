@@ -14,7 +14,8 @@ std::vector<Finding> find(const CaseFacts& facts, bool is_block) {
   if (is_block_limit(id) != is_block) return {};
   const bool is_mps = id.starts_with("mps");
   Finding finding = log_finding(text,
-                                is_block ? "block-limit"
+                                id == "mps.buffer" ? "buffer-limit"
+                                : is_block         ? "block-limit"
                                 : is_mps ? (text.card.tried && text.card.limit ? "mps-watermark" : "mps-watermark-bare")
                                 : text.card.tried ? "other-backend"
                                                   : "other-backend-bare",

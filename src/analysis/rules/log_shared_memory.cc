@@ -7,6 +7,7 @@ namespace {
 // Who wanted the room. A bus error without more may be any of them.
 const char* words_of(const TextFacts& text) {
   const std::string_view id = text.failure->id;
+  if (id == "worker.crashed" || id == "worker.signal") return "shared-memory-crash";
   if (shm_has_room(text)) return "shared-memory-has-room";
   if (id == "shm.nccl") return "shared-memory-nccl";
   if (id.starts_with("ray.")) return "shared-memory-ray";
@@ -21,7 +22,8 @@ std::vector<Finding> find_log_shared_memory(const CaseFacts& facts) {
   const std::string_view words = words_of(text);
   Finding finding = log_finding(text, std::string(words));
   finding.id = "shared-memory";
-  const bool by_worker = words == "shared-memory" || words == "shared-memory-has-room";
+  const bool by_worker =
+      words == "shared-memory" || words == "shared-memory-crash" || words == "shared-memory-has-room";
   if (words != "shared-memory-has-room") add_changes(text, {"larger-shm"}, finding);
   if (by_worker) add_changes(text, {"fewer-workers", "less-prefetch", "sharing-strategy"}, finding);
   if (words == "shared-memory-bus") add_changes(text, {"check-disk"}, finding);

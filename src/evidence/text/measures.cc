@@ -58,7 +58,7 @@ constexpr auto kMeasures = std::to_array<Measure>({
     {"set-to-none", R"(zero_grad\(set_to_none=True\))"},
     {"need-weights-false", R"(need_weights=False)"},
     {"bucket-view", R"(gradient_as_bucket_view=True)"},
-    {"sharing-strategy", R"(set_sharing_strategy\(["']file_system["']\))"},
+    {"sharing-strategy", R"((?:^|[^`'"\w.])(?:\w+\.)*set_sharing_strategy\(["']file_system["']\))"},
     {"no-pinning", R"((?i:\bpin[_-]memory["']?\s*[:= ]\s*false\b))"},
     {"less-prefetch", R"(\bprefetch[_-]factor["']?\s*[:= ]\s*1\b)"},
 });

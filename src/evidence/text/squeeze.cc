@@ -66,11 +66,14 @@ size_t name_length(std::string_view line) {
   static const re2::RE2 name(R"(([A-Za-z][\w.-]{0,62}\d[\w.-]{0,20}: |\[[A-Za-z][\w .-]{0,62}\d\]:? ))",
                              bytes_options());
   static const re2::RE2 progress(R"((?i:epoch|step|iter|batch))", bytes_options());
+  const char first = line.empty() ? ' ' : line.front();
+  if (!is_word(first) && first != '[') return 0;  // most lines of a traceback
   re2::StringPiece rest(line.data(), line.size());
   re2::StringPiece found;
-  if (re2::RE2::Consume(&rest, prefix_pattern()) && rest.size() < line.size()) return 0;  // one that tells more
-  const bool is_name = re2::RE2::Consume(&rest, name, &found) && !re2::RE2::PartialMatch(found, progress);
-  return is_name ? found.size() : 0;
+  if (!re2::RE2::Consume(&rest, name, &found) || re2::RE2::PartialMatch(found, progress)) return 0;
+  re2::StringPiece known(line.data(), line.size());
+  const bool tells_more = re2::RE2::Consume(&known, prefix_pattern()) && known.size() < line.size();
+  return tells_more ? 0 : found.size();
 }
 
 // With one digit for every number: "gpu07: " and "gpu12: " are the same prefix.

@@ -70,7 +70,7 @@ const std::vector<Template> kTemplates = {
     {.id = "systemd.oom-kill",
      .family = Family::kernel,
      .kind = Kind::host_oom_killed,
-     .strength = 5,
+     .strength = 4,  // of the machine's memory or of the unit's own limit
      .triggers = "result 'oom-kill'|killed by the oom killer|system oom encountered",
      .pattern = R"(Failed with result 'oom-kill'|killed by the OOM killer|System OOM encountered)",
      .also = {Kind::cgroup_or_slurm_limit}},
@@ -325,7 +325,7 @@ const std::vector<Template> kTemplates = {
      .strength = 0,
      .triggers = "memory on the node",
      .pattern =
-         R"(Memory on the node .{0,200}? was (?P<used_number>[\d.]+)(?P<used_unit>[KMGT]i?B) ?/ ?(?P<total_number>[\d.]+)(?P<unit>[KMGT]i?B))"},
+         R"(Memory on the node (?:.{0,400}?memory used={rss}\).{0,40}?|.{0,400}?) was (?P<used_number>[\d.]+)(?P<used_unit>[KMGT]i?B) ?/ ?(?P<total_number>[\d.]+)(?P<unit>[KMGT]i?B))"},
     // ---- notebooks
     // -----------------------------------------------------------------------------------------------------
     {.id = "notebook.ram",

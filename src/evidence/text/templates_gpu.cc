@@ -316,7 +316,8 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::gpu_oom_capacity,
      .strength = 5,
      .triggers = "stored in kv cache",
-     .pattern = R"(max seq len \(\d+\) is larger than the maximum number of tokens that can be stored in KV cache)",
+     .pattern = R"(max seq len \(\d+\) is larger than the maximum number of tokens that can be stored in KV cache)"
+                R"((?: \((?P<what>\d+)\))?)",
      .also = {Kind::gpu_oom}},
     {.id = "weights.not-enough",
      .family = Family::engine_start,

@@ -108,6 +108,13 @@ const std::vector<Template> kTemplates = {
      .pattern =
          R"(PrimaryCtxRetain : CUDA_ERROR_OUT_OF_MEMORY(?:.{0,60}?total memory reported : (?P<total_number>\d+))?)",
      .also = {Kind::gpu_oom_first_alloc_or_context, Kind::gpu_oom_other_process}},
+    {.id = "tf.init",
+     .family = Family::other_backend,
+     .kind = Kind::other_backend_oom,
+     .strength = 5,
+     .triggers = "runtime implicit init",
+     .pattern = R"(CUDA runtime implicit initialization on GPU : ?\d+ failed\. Status : out of memory)",
+     .also = {Kind::gpu_oom_first_alloc_or_context, Kind::gpu_oom_other_process}},
     {.id = "tf.copy",
      .family = Family::other_backend,
      .kind = Kind::other_backend_oom,

@@ -391,6 +391,7 @@ class Reader {
     const std::string_view own_line = text.substr(begin + raw.size(), before.size() - raw.size() + kLongestPrefix);
     message.time = last_time(lines_of_rank(raw, lines, message.rank) + std::string(own_line));
     look_around(raw, evidence_.surroundings);
+    evidence_.surroundings.is_windows |= contains(own_line, "\\c10\\");  // its source as Windows' builds name it
   }
 
   [[nodiscard]] bool has_listing() const {

@@ -250,6 +250,7 @@ const std::vector<Example> kExamples = {
     {"tf.async",
      "cuMemAllocAsync failed to allocate 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n Reported by CUDA: Free "
      "memory/Total memory: 100/9000"},
+    {"tf.init", "InternalError: CUDA runtime implicit initialization on GPU:0 failed. Status: out of memory"},
     {"tf.context", "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY: out of memory; total memory reported: 9000"},
     {"tf.copy", "InternalError: Dst tensor is not initialized."},
     {"xla.hbm", "Ran out of memory in memory space hbm. Used 20.5G of 15.5G hbm."},
