@@ -191,6 +191,9 @@ KindDecision decide_kind(const TextFacts& facts) {
         return {Kind::shm_exhausted, {Kind::not_memory}, Confidence::medium};
       return {message.kind, message.also, confidence_of(message.strength)};
     case Family::other_backend:
+      if (message.id == "tf.tensor" && message.what == "CPU")  // the host's memory, whoever asked
+        return {Kind::host_alloc_failed, {message.kind}, Confidence::high};
+      return {message.kind, message.also, confidence_of(message.strength)};
     case Family::worker:
     case Family::shm:
     case Family::descriptors:
@@ -583,6 +586,8 @@ TextFacts find_text_facts(std::span<const TextEvidence> logs) {
     facts.is_first = phase.is_first;
     KindDecision decision = decide_kind(facts);
     if (facts.failure->family == Family::by_hand) doubt_purpose(logs, failures, decision);
+    if (decision.kind == Kind::shm_exhausted && shm_has_room(facts))
+      decision.confidence = std::max(decision.confidence, Confidence::medium);
     facts.kind = decision.kind;
     facts.also = decision.also;
     facts.confidence = decision.confidence;
@@ -607,6 +612,36 @@ bool ran_out_of_mappings(const TextFacts& facts) {
   if (facts.failure == nullptr || facts.failure->id != "mmap.count") return false;
   const bool is_shared_tensor = facts.failure->what.find("/torch_") != std::string::npos;
   return is_shared_tensor || facts.card.tried.value_or(0) < kTinyBytes;
+}
+
+// The card of the message in the listing; without an index there, the only card.
+const ListedGpu* listed_card(const TextFacts& facts) {
+  const std::vector<ListedGpu>& gpus = facts.around.gpus;
+  if (facts.failure == nullptr || !facts.failure->gpu) return gpus.size() == 1 ? &gpus.front() : nullptr;
+  const auto found =
+      std::find_if(gpus.begin(), gpus.end(), [&](const ListedGpu& gpu) { return gpu.index == *facts.failure->gpu; });
+  return found == gpus.end() ? nullptr : &*found;
+}
+
+bool listing_is_later(const TextFacts& facts) {
+  const ListedGpu* card = listed_card(facts);
+  if (card == nullptr || !facts.card.total || !facts.card.free) return false;
+  return card->used_bytes < static_cast<double>(*facts.card.total - *facts.card.free) / 2;
+}
+
+bool is_slice(const TextFacts& facts) {
+  constexpr double kClearlyLess = 0.75;  // what the driver keeps of a whole card is less
+  const std::vector<ListedGpu>& gpus = facts.around.gpus;
+  return facts.card.total && !gpus.empty() && std::all_of(gpus.begin(), gpus.end(), [&](const ListedGpu& gpu) {
+           return static_cast<double>(*facts.card.total) < gpu.total_bytes * kClearlyLess;
+         });
+}
+
+bool shm_has_room(const TextFacts& facts) {
+  const std::optional<double>& total = facts.around.shm_total_bytes;
+  const std::optional<double>& used = facts.around.shm_used_bytes;
+  return total && used &&
+         *total - *used > std::max(*total / 2, 2.0 * static_cast<double>(facts.card.tried.value_or(0)));
 }
 
 bool names_no_signal(const TextMessage& message) {

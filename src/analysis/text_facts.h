@@ -70,6 +70,16 @@ struct TextFacts {
 // processes share speaks for the latter.
 [[nodiscard]] bool ran_out_of_mappings(const TextFacts& facts);
 
+// The card of the message in the listing; without an index there, the only card. Null: none.
+[[nodiscard]] const ListedGpu* listed_card(const TextFacts& facts);
+// The listing has far less of the card in use than the message: it was read when the process was gone.
+[[nodiscard]] bool listing_is_later(const TextFacts& facts);
+// No listed card is as small as that of the message: it is a slice of one (MIG, vGPU).
+[[nodiscard]] bool is_slice(const TextFacts& facts);
+
+// df shows most of /dev/shm empty.
+[[nodiscard]] bool shm_has_room(const TextFacts& facts);
+
 // What ended the process is not told: its parent found it gone.
 [[nodiscard]] bool names_no_signal(const TextMessage& message);
 

@@ -46,7 +46,8 @@ Phrase host_figures(const TextFacts& facts) {
     parts.push_back(Phrase{.key = "text.figure-victim"}
                         .with("what", facts.victim->what)
                         .with("pid", std::to_string(facts.victim->pid.value_or(0)))
-                        .with("bytes", text(facts.victim->figures[Figure::anon_rss])));
+                        .with("bytes", text(*facts.victim->figures[Figure::anon_rss] +
+                                            facts.victim->figures[Figure::shmem_rss].value_or(0))));
   }
   if (parts.empty()) return {};
   return Phrase{.key = "text.figures"}.with("parts", std::move(parts));
@@ -100,7 +101,7 @@ Table balance_table(const TextFacts& facts, Language language) {
     table.rows.push_back(
         Row{.cells = {say(row.name, language), row.bytes ? format_mib(*row.bytes) : "?", say(row.source, language)}});
   }
-  const char* sum = facts.card.total ? "text.sum" : "text.sum-known";
+  const char* sum = is_slice(facts) ? "text.sum-slice" : facts.card.total ? "text.sum" : "text.sum-known";
   table.rows.push_back(
       Row{.cells = {say("text.total", language), format_mib(facts.balance_total_bytes), say(sum, language)},
           .style = Style::bold});
@@ -172,7 +173,8 @@ bool failed_on_gpu(const TextFacts& facts) {
 }
 
 void add_smi(const TextFacts& facts, Language language, std::vector<Section>& sections) {
-  if (!facts.card.has(Contradiction::free_covers_request) || facts.card.limit_decides()) return;
+  const bool covers = facts.card.has(Contradiction::free_covers_request) && !facts.card.limit_decides();
+  if (!covers && !listing_is_later(facts)) return;
   List list{.title = say("text.smi", language), .entries = {}};
   for (int i = 1; i <= 5; ++i) list.entries.push_back(say("text.smi-" + std::to_string(i), language));
   sections.push_back(Section{.body = std::move(list)});

@@ -786,6 +786,66 @@ TEST(SecondModel, IsNamedWhereTheCardIsAllocatedAlready) {
       findings_of({{"a.log", making + oom("90.00 MiB", "14.75 GiB", "1.01 GiB", "60.00 MiB", "1.20 GiB")}}).front().id,
       "second-model");
 }
+// nvidia-smi's row of card 0.
+std::string listed(const char* used, const char* total) {
+  return std::string(
+             "| NVIDIA-SMI 550.54 Driver Version: 550.54 |\n"
+             "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |                    0 |\n"
+             "| N/A   30C    P0    60W / 400W |  ") +
+         used + "MiB / " + total + "MiB |      0%      Default |\n";
+}
+TEST(Listings, ReadAfterTheFailureShowAnEmptyCard) {
+  const std::string message = oom("2.00 GiB", "79.15 GiB", "76.00 GiB", "1.12 GiB", "76.30 GiB");
+  EXPECT_TRUE(listing_is_later(facts_of({message + listed("1", "81920")})->facts));
+  EXPECT_FALSE(listing_is_later(facts_of({message + listed("79000", "81920")})->facts));
+}
+TEST(Listings, OfLargerCardsShowASlice) {
+  const std::string message = oom("512.00 MiB", "9.50 GiB", "8.70 GiB", "100.00 MiB", "8.85 GiB");
+  EXPECT_TRUE(is_slice(facts_of({message + listed("9700", "81920")})->facts));
+  EXPECT_FALSE(is_slice(facts_of({message + listed("9700", "10240")})->facts));
+}
+TEST(SharedMemory, IsLessSureWhereDfShowsRoom) {
+  const std::string error =
+      "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient "
+      "shared memory (shm).\n";
+  const std::string df =
+      "Filesystem      Size  Used Avail Use% Mounted on\nshm              63G   24M   63G   1% /dev/shm\n";
+  EXPECT_EQ(facts_of({error})->facts.confidence, Confidence::high);
+  EXPECT_EQ(facts_of({error + df})->facts.confidence, Confidence::medium);
+}
+TEST(Victim, HeldSharedMemoryToo) {
+  const std::string killed =
+      "Memory cgroup out of memory: Killed process 42 (python) total-vm:34567890kB, "
+      "anon-rss:1048576kB, file-rss:0kB, shmem-rss:";
+  const auto held = [](const Finding& finding) {
+    const auto value = std::find_if(finding.claim.values.begin(), finding.claim.values.end(),
+                                    [](const PhraseValue& each) { return each.name == "held"; });
+    return value->phrases.front().key;
+  };
+  EXPECT_EQ(held(findings_of({{"a.log", killed + "4194304kB, UID:0\n"}}).front()), "text.victim-held-shared");
+  EXPECT_EQ(held(findings_of({{"a.log", killed + "0kB, UID:0\n"}}).front()), "text.victim-held");
+}
+TEST(OtherFrameworks, AreNamedWithTheirFigures) {
+  const auto claim = [](const char* text) {
+    return findings_of({{std::string("a.log"), std::string(text)}}).front().claim.key;
+  };
+  EXPECT_EQ(claim("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 18.32G of 15.48G hbm.\n"),
+            "log.framework-sum.claim");
+  const char* tensor =
+      "OOM when allocating tensor with shape[9,9] and type float on /device:GPU:0 by allocator GPU_0_bfc\n";
+  EXPECT_EQ(claim(tensor), "log.framework-bare.claim");
+  const std::string allocator = "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.50GiB (rounded to 1)\n";
+  const Finding finding = findings_of({{"a.log", allocator + tensor}}).front();
+  EXPECT_EQ(finding.claim.key, "log.framework-request.claim");
+  EXPECT_TRUE(std::all_of(finding.changes.begin(), finding.changes.end(),
+                          [](const Change& change) { return change.commands.empty(); }));
+}
+TEST(OtherFrameworks, ATensorOnTheCpuIsOfTheHost) {
+  const auto found =
+      facts_of({"OOM when allocating tensor with shape[50000,50000] and type float on "
+                "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu [Op:MatMul]\n"});
+  EXPECT_EQ(found->facts.kind, Kind::host_alloc_failed);
+}
 TEST(RanksInOneLog, TheStampsOfOtherRanksAreNotItsOwn) {
   const std::string failure =
       "[rank1]: 2030-01-01 10:00:00 Traceback (most recent call last):\n"

@@ -59,6 +59,9 @@ std::vector<Finding> find(const CaseFacts& facts, bool of_pinned) {
     add_changes(text, {"smaller-input", "process-in-chunks", "more-host-memory"}, finding);
   if (is_impossible) add_changes(text, {"check-data", "smaller-input"}, finding);
   add_changes(text, {"smaller-batch", "more-host-memory", "fewer-workers", "memory-mapped-data"}, finding);
+  if (id.starts_with("tf.")) {
+    for (Change& change : finding.changes) change.commands.clear();  // they are PyTorch's
+  }
   add_listed_host(text, finding);
   return {finding};
 }

@@ -1,9 +1,52 @@
 // Memory of another backend than CUDA ran out, or one block was larger than it allows.
+#include <array>
+
 #include "analysis/rules/log_rules.h"
 
 namespace oomscope {
 
 namespace {
+
+struct Program {
+  std::string_view id;  // of its messages
+  std::string_view name;
+};
+constexpr std::array kPrograms = {Program{"jax.", "JAX"},
+                                  Program{"xla.", "XLA (JAX or TensorFlow)"},
+                                  Program{"tf.", "TensorFlow"},
+                                  Program{"paddle.", "PaddlePaddle"},
+                                  Program{"mxnet.", "MXNet"},
+                                  Program{"onnx.", "ONNX Runtime"},
+                                  Program{"mindspore.", "MindSpore"},
+                                  Program{"cupy.", "CuPy"},
+                                  Program{"rmm.", "RAPIDS (RMM)"}};
+
+// Another framework than PyTorch, or empty.
+std::string_view framework_of(std::string_view message) {
+  const auto found = std::find_if(kPrograms.begin(), kPrograms.end(),
+                                  [&](const Program& program) { return message.starts_with(program.id); });
+  return found == kPrograms.end() ? std::string_view{} : found->name;
+}
+
+// Of a framework beside PyTorch: the message's own figures and those of the lines beside it.
+Finding finding_of_framework(const TextFacts& text, std::string_view framework) {
+  const auto figure = [&](Figure each) { return whole_bytes(text.numbers[each]); };
+  const bool is_sum = figure(Figure::used) && figure(Figure::total);
+  const bool has_none = std::none_of(text.numbers.values.begin(), text.numbers.values.end(),
+                                     [](const std::optional<double>& value) { return value.has_value(); });
+  Finding finding = log_finding(text,
+                                is_sum                  ? "framework-sum"
+                                : figure(Figure::tried) ? "framework-request"
+                                : has_none              ? "framework-bare"
+                                                        : "framework",
+                                {{.name = "framework", .text = std::string(framework), .phrases = {}},
+                                 size_value("tried", figure(Figure::tried)),
+                                 size_value("used", figure(Figure::used)),
+                                 size_value("total", figure(Figure::total))});
+  add_changes(text, {"smaller-batch", "smaller-model", "smaller-input"}, finding);
+  for (Change& change : finding.changes) change.commands.clear();  // they are PyTorch's
+  return finding;
+}
 
 bool is_block_limit(std::string_view message) { return message == "xpu.block-limit" || message == "mps.buffer"; }
 
@@ -12,6 +55,8 @@ std::vector<Finding> find(const CaseFacts& facts, bool is_block) {
   const TextFacts& text = *facts.text;
   const std::string_view id = text.failure->id;
   if (is_block_limit(id) != is_block) return {};
+  if (const std::string_view framework = framework_of(id); !framework.empty())
+    return {finding_of_framework(text, framework)};
   const bool is_mps = id.starts_with("mps");
   Finding finding = log_finding(text,
                                 id == "mps.buffer" ? "buffer-limit"

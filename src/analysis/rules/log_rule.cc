@@ -157,15 +157,6 @@ std::optional<int> emptiest_card(const TextFacts& facts) {
   return best == nullptr ? std::nullopt : std::optional<int>(best->index);
 }
 
-// The card of the message in the listing; without an index there, the only card.
-const ListedGpu* listed_card(const TextFacts& facts) {
-  const std::vector<ListedGpu>& gpus = facts.around.gpus;
-  if (facts.failure == nullptr || !facts.failure->gpu) return gpus.size() == 1 ? &gpus.front() : nullptr;
-  const auto found =
-      std::find_if(gpus.begin(), gpus.end(), [&](const ListedGpu& gpu) { return gpu.index == *facts.failure->gpu; });
-  return found == gpus.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 Finding log_finding(const TextFacts& facts, std::string id, std::vector<PhraseValue> values) {
@@ -194,7 +185,7 @@ Finding log_finding(const TextFacts& facts, std::string id, std::vector<PhraseVa
   // Where the cache is too little to speak of nobody would call it "much larger".
   const bool slack_is_notable = slack_is_too_small && *card.unused >= card.allocated.value_or(0) / 20;
   refutes(slack_is_notable && facts.failure != nullptr && !facts.failure->hint.empty(), "reserved-is-fragmentation");
-  refutes(card.has(Contradiction::free_covers_request), "smi-shows-free");
+  refutes(card.has(Contradiction::free_covers_request) || listing_is_later(facts), "smi-shows-free");
   refutes(card.has(Contradiction::reserved_below_allocated), "allocated-above-reserved");
   const bool names_max_split = facts.failure != nullptr && facts.failure->hint == "max_split_size_mb";
   refutes(names_max_split && facts.kind == Kind::gpu_oom_fragmentation, "max-split-cures");
@@ -211,6 +202,10 @@ void add_listed_card(const TextFacts& facts, Finding& finding) {
                    .with("used", size_text(card->used_bytes))
                    .with("total", size_text(card->total_bytes)),
                card->used_bytes, finding);
+  if (is_slice(facts)) {
+    const auto slice = static_cast<double>(*facts.card.total);
+    add_evidence(Phrase{.key = "log.listed-slice"}.with("slice", size_text(slice)), slice, finding);
+  }
   std::vector<ListedProcess> processes;
   std::copy_if(facts.around.gpu_processes.begin(), facts.around.gpu_processes.end(), std::back_inserter(processes),
                [&](const ListedProcess& process) { return process.gpu == card->index; });
@@ -263,13 +258,6 @@ void add_kernel_table(const TextFacts& facts, Finding& finding) {
   }
 }
 
-bool shm_has_room(const TextFacts& facts) {
-  const std::optional<double>& total = facts.around.shm_total_bytes;
-  const std::optional<double>& used = facts.around.shm_used_bytes;
-  return total && used &&
-         *total - *used > std::max(*total / 2, 2.0 * static_cast<double>(facts.card.tried.value_or(0)));
-}
-
 void add_listed_shm(const TextFacts& facts, Finding& finding) {
   const Surroundings& around = facts.around;
   if (!around.shm_total_bytes) return;
@@ -290,8 +278,11 @@ std::vector<PhraseValue> victim_values(const TextFacts& facts) {
   if (facts.victim != nullptr) {
     const TextMessage& ended = *facts.victim;
     victim = Phrase{.key = "text.victim"}.with("what", ended.what).with("pid", std::to_string(ended.pid.value_or(0)));
+    const double shared = ended.figures[Figure::shmem_rss].value_or(0);
     if (const std::optional<double>& rss = ended.figures[Figure::anon_rss])
-      held = Phrase{.key = "text.victim-held"}.with("bytes", format_bytes(static_cast<int64_t>(*rss)));
+      held = Phrase{.key = shared > *rss / 100 ? "text.victim-held-shared" : "text.victim-held"}
+                 .with("bytes", size_text(*rss))
+                 .with("shared", size_text(shared));
   }
   Phrase of_limit;
   if (limit) of_limit = Phrase{.key = "text.limit-is"}.with("bytes", format_bytes(static_cast<int64_t>(*limit)));

@@ -28,8 +28,6 @@ void add_listed_card(const TextFacts& facts, Finding& finding);
 void add_listed_host(const TextFacts& facts, Finding& finding);
 // The programs that held most of the host, by the kernel's own table.
 void add_kernel_table(const TextFacts& facts, Finding& finding);
-// df shows most of /dev/shm empty.
-[[nodiscard]] bool shm_has_room(const TextFacts& facts);
 void add_listed_shm(const TextFacts& facts, Finding& finding);
 
 // What the remedies are asked about.

@@ -72,7 +72,7 @@ const std::vector<Template> kTemplates = {
      .kind = Kind::other_backend_oom,
      .strength = 5,
      .triggers = "oom when allocating",
-     .pattern = R"(OOM when allocating tensor with shape)"},
+     .pattern = R"(OOM when allocating tensor with shape(?:.{0,200}?device : (?P<what>CPU|GPU) : \d)?)"},
     // A warning: the caller makes do with less.
     {.id = "tf.bfc-warning",
      .family = Family::note,
