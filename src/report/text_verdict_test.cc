@@ -1136,13 +1136,6 @@ std::string proof_of(const std::string& text) {
   return lines.empty() ? "" : lines.front();
 }
 
-// The claim of the first finding, and how sure it is.
-std::pair<std::string, Confidence> claim_of(const std::string& text) {
-  const std::vector<Finding> findings = findings_of({{"train.log", text}});
-  if (findings.empty()) return {"", Confidence::low};
-  return {findings.front().claim.key, findings.front().confidence};
-}
-
 TEST(Claims, SayNoMoreThanTheMessage) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED\n", "log.library-cudnn.claim"},
@@ -1159,14 +1152,14 @@ TEST(Claims, SayNoMoreThanTheMessage) {
        "log.host-killed-unit.claim"},
       {"RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated.\n",
        "log.loader-worker-terminated.claim"}};
-  for (const auto& [text, claim] : cases) EXPECT_EQ(claim_of(text).first, claim) << text;
+  for (const auto& [text, claim] : cases) EXPECT_EQ(claim_of(text), claim) << text;
 }
 
 TEST(Claims, OfAWorkerThatCrashedLookAtSharedMemory) {
   const std::string crash = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Segmentation fault.\n";
-  EXPECT_EQ(claim_of("shm 64M 64M 0 100% /dev/shm\n" + crash),
-            std::pair(std::string("log.shared-memory-crash.claim"), Confidence::medium));
-  EXPECT_EQ(claim_of("shm 64M 4M 60M 7% /dev/shm\n" + crash).first, "log.not-memory-crash.claim");
+  EXPECT_EQ(claim_of("shm 64M 64M 0 100% /dev/shm\n" + crash), "log.shared-memory-crash.claim");
+  EXPECT_EQ(facts_of({"shm 64M 64M 0 100% /dev/shm\n" + crash})->facts.confidence, Confidence::medium);
+  EXPECT_EQ(claim_of("shm 64M 4M 60M 7% /dev/shm\n" + crash), "log.not-memory-crash.claim");
 }
 
 TEST(Measures, WhatAMessageAdvisesIsNotInForce) {
