@@ -76,13 +76,18 @@ class Whole {
     if (config_.value(stage, 0) < before) config_[stage] = before;
   }
 
+  // DeepSpeed refuses a config without a batch. Transformers and Accelerate fill in what says "auto"; Lightning adds
+  // the batch by itself.
+  void leave_batch_to_framework() {
+    if (config_.empty()) return;
+    config_["train_micro_batch_size_per_gpu"] = "auto";
+    config_["gradient_accumulation_steps"] = "auto";
+  }
+
   // A config that the framework hands on to DeepSpeed, as one of its arguments.
   void hand_on_config(std::vector<std::string>& out, std::string_view import, std::string_view start,
                       std::string_view end) {
     if (config_.empty()) return;
-    // DeepSpeed wants a batch; who hands the config on fills these in.
-    config_["train_micro_batch_size_per_gpu"] = "auto";
-    config_["gradient_accumulation_steps"] = "auto";
     if (!import.empty()) out.emplace_back(import);
     all_.arguments.push_back(fmt::format("{}{}{}", start, python_text(config_), end));
   }
@@ -92,6 +97,7 @@ class Whole {
   }
 
   void transformers(std::vector<std::string>& out) {
+    leave_batch_to_framework();
     hand_on_config(out, "", "deepspeed=", "");
     all_.arguments.insert(all_.arguments.begin(), "\"out\"");
     const bool has_arguments = all_.arguments.size() > 1;
@@ -104,6 +110,7 @@ class Whole {
 
   // Its scope of 16 bits is its own argument, and its loop is the same for any number of micro-batches.
   void accelerate(std::vector<std::string>& out) {
+    leave_batch_to_framework();
     hand_on_config(out, "from accelerate import DeepSpeedPlugin",
                    "deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=", ")");
     if (all_.arguments.empty()) return;

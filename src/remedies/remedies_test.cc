@@ -245,6 +245,16 @@ TEST(Recipes, ConfigsOfDeepSpeedAreOne) {
   EXPECT_NE(text.find("\"pin_memory\": True"), std::string::npos);
 }
 
+TEST(Recipes, EachConfigOfDeepSpeedHasABatch) {
+  const auto has = [](const char* framework, const char* text) {
+    return text_in(framework, {{"sharding", {.variant = "zero-2", .number = 2}}}).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(has("deepspeed", "\"train_micro_batch_size_per_gpu\": batch_size"));
+  EXPECT_TRUE(has("transformers", "\"train_micro_batch_size_per_gpu\": \"auto\""));
+  EXPECT_TRUE(has("accelerate", "\"train_micro_batch_size_per_gpu\": \"auto\""));
+  EXPECT_FALSE(has("lightning", "auto"));
+}
+
 // Every snippet in every release, framework and place, parsed by what it is pasted into.
 struct Form {
   std::string_view remedy;  // empty: all
