@@ -208,7 +208,8 @@ std::vector<ConvChoice> ConvTable::choices(const ConvQuestion& question) const {
     if (distance > kSame && near.front().first <= kSame) continue;
     const double vote = 1 / ((kSharpness + distance) * (kSharpness + distance));
     total += vote;
-    const auto known = std::find_if(choices.begin(), choices.end(), [&](const auto& c) { return c.kernel == kernel; });
+    const auto known = std::find_if(choices.begin(), choices.end(),
+                                    [&same = kernel](const ConvChoice& choice) { return choice.kernel == same; });
     if (known == choices.end()) {
       choices.push_back({.kernel = kernel, .share = vote});
     } else {
