@@ -26,19 +26,3 @@ if(OOMSCOPE_LIBFUZZER)
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
-
-# oomscope_precompile(TARGET FROM OWNER [header...]): the standard headers that most files include, and those given,
-# compiled once in OWNER and taken from there by every other target.
-function(oomscope_precompile target)
-  cmake_parse_arguments(pch "" "FROM" "" ${ARGN})
-  if(NOT OOMSCOPE_PCH)
-    return()
-  endif()
-  if(NOT target STREQUAL pch_FROM)
-    target_precompile_headers(${target} REUSE_FROM ${pch_FROM})
-    return()
-  endif()
-  target_precompile_headers(
-    ${target} PRIVATE <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <set> <span> <string>
-    <string_view> <unordered_map> <utility> <vector> <fmt/format.h> ${pch_UNPARSED_ARGUMENTS})
-endfunction()

@@ -2,7 +2,6 @@
 #
 # The *.cc of src/NAME/ become the library oomscope_NAME; *_test.cc, *_bench.cc and main.cc are left to others.
 # A layer whose folder has no sources yet is a library of headers; one without a folder too, so NEEDS always resolves.
-# With OOMSCOPE_PCH what most files include is compiled once, for all layers: see oomscope_precompile.
 set(OOMSCOPE_LAYERS "")
 function(oomscope_layer name)
   cmake_parse_arguments(layer "" "" "NEEDS;LIBRARIES" ${ARGN})
@@ -12,7 +11,6 @@ function(oomscope_layer name)
   if(sources)
     add_library(oomscope_${name} STATIC ${sources})
     target_link_libraries(oomscope_${name} PUBLIC oomscope_options ${layer_NEEDS} ${layer_LIBRARIES})
-    oomscope_precompile(oomscope_${name} FROM oomscope_base)
   else()
     add_library(oomscope_${name} INTERFACE)
     target_link_libraries(oomscope_${name} INTERFACE oomscope_options ${layer_NEEDS} ${layer_LIBRARIES})

@@ -28,19 +28,6 @@ target_include_directories(oomscope_test_support INTERFACE ${PROJECT_SOURCE_DIR}
 target_compile_definitions(
   oomscope_test_support INTERFACE OOMSCOPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
                                   OOMSCOPE_DEFAULT_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
-# Tests are compiled with less optimisation than what they test: most are compiled more often than they run.
-function(oomscope_compile_tests target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  oomscope_precompile(${target} FROM oomscope_test_headers <gtest/gtest.h>)
-endfunction()
-if(OOMSCOPE_PCH)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "")
-  # A program, since headers are compiled anew for what differs in position independence.
-  add_executable(oomscope_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
-  target_link_libraries(oomscope_test_headers PRIVATE oomscope_options oomscope::fmt GTest::gtest_main)
-  oomscope_compile_tests(oomscope_test_headers)
-endif()
-
 add_custom_target(unit_tests)
 function(oomscope_unit_test name)
   cmake_parse_arguments(test "" "COST" "SOURCES;LIBRARIES" ${ARGN})
@@ -49,7 +36,8 @@ function(oomscope_unit_test name)
   endif()
   add_executable(${name} ${test_SOURCES})
   target_link_libraries(${name} PRIVATE oomscope_test_support ${test_LIBRARIES} GTest::gtest_main)
-  oomscope_compile_tests(${name})
+  # With less optimisation than what they test: most are compiled more often than they run.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   gtest_discover_tests(${name} TEST_PREFIX ${test_prefix}${name}. DISCOVERY_TIMEOUT 120
                        PROPERTIES LABELS unit COST ${test_COST})
   add_dependencies(unit_tests ${name})
