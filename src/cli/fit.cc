@@ -94,6 +94,17 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 }
 
 // What would make the next value fit: the one asked for, else the first that does not fit, else the largest recorded.
+// By how much the requests of a value that was not recorded may be off: whatever is built on them is no surer.
+int64_t unsure_at(const FitReport& report, int64_t value) {
+  for (const FitPoint& point : report.fit.points) {
+    if (point.value != value || point.recorded || !report.model.is_guessed(value)) continue;
+    const int64_t peak = point.outcome.main.peak_reserved;
+    const double table = report.model.forecast ? kTableMargin : 0;
+    return std::max(point.outcome.peak_reserved_high - peak, static_cast<int64_t>(table * static_cast<double>(peak)));
+  }
+  return 0;
+}
+
 void try_measures(FitReport& report, const FitQuestion& question, const Verification& base, bool only_step,
                   std::optional<int64_t> ranks) {
   const ScalingModel& model = report.model;
@@ -102,7 +113,8 @@ void try_measures(FitReport& report, const FitQuestion& question, const Verifica
     report.measures_at = report.fit.largest.value_or(0) + 1;
   }
   const Structure structure = find_structure(base.timeline);
-  const Job job = make_job(base, structure, requests_at(model, report.measures_at));
+  Job job = make_job(base, structure, requests_at(model, report.measures_at));
+  job.unsure_bytes = unsure_at(report, report.measures_at);
   const WhatIf what_if{.rules = question.rules,
                        .settings = question.settings,
                        .cap_bytes = question.cap_bytes,

@@ -1,4 +1,5 @@
-// The state before the first event, reconstructed from the end.
+// The state before the first event, or before a later one, reconstructed from the end. What is said of the start holds
+// of a later moment alike: its ghosts are what was allocated before it and is freed behind it.
 //
 // The dump holds the final segments. Undoing the driver events from the last to the first gives the segments of the
 // start: what was freed comes back, what was obtained goes. In them lie the ghosts, blocks that were live already:

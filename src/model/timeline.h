@@ -72,7 +72,8 @@ struct StartBlock {
   uint32_t allocation = kNoAllocation;
 };
 
-// A segment that exists before the first event. Expandable: the whole address range as far as it is known.
+// A segment that exists before the first event, or before the one that state_before() was asked for. Expandable: the
+// whole address range as far as it is known.
 struct StartSegment {
   uint64_t address = 0;
   int64_t size = 0;

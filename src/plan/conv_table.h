@@ -10,6 +10,11 @@
 
 namespace oomscope {
 
+// Where the convolutions were measured.
+inline constexpr std::string_view kTableCard = "H200";
+inline constexpr std::string_view kTableCudnn = "9.19";
+inline constexpr std::string_view kTableTorch = "2.11";
+
 // Formats of the elements, and their order in memory: float32 or 16 bits, channels first or last.
 enum class ConvFormat : char { full = 'f', half = 'b', full_channels_last = 'C', half_channels_last = 'c' };
 

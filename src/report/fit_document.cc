@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
+#include "plan/conv_table.h"
 #include "report/measures_document.h"
 
 namespace oomscope {
@@ -167,15 +168,18 @@ class FitWriter {
   // Convolutions as measured on one card.
   [[nodiscard]] std::optional<Phrase> table_note() const {
     if (!report_.model.forecast) return std::nullopt;
-    return Phrase{.key = "fit.convolutions"}.with("share",
-                                                  fmt::format("{:.0f}", 100 * report_.model.forecast->agreement()));
+    return Phrase{.key = "fit.convolutions"}
+        .with("card", std::string(kTableCard))
+        .with("cudnn", std::string(kTableCudnn))
+        .with("torch", std::string(kTableTorch))
+        .with("share", fmt::format("{:.0f}", 100 * report_.model.forecast->agreement()));
   }
 
   [[nodiscard]] Json table_json() const {
     if (!report_.model.forecast) return nullptr;
     return {{"uses", report_.model.forecast->convolutions().size()},
             {"agreement", report_.model.forecast->agreement()},
-            {"measured_on", "NVIDIA H200, cuDNN 9.19, PyTorch 2.11"}};
+            {"measured_on", fmt::format("NVIDIA {}, cuDNN {}, PyTorch {}", kTableCard, kTableCudnn, kTableTorch)}};
   }
 
   [[nodiscard]] Json unsure_json() const {
