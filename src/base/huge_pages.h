@@ -1,7 +1,5 @@
-// HugeVector: a vector for large tables, in huge pages where the system has them.
+// HugeVector: a vector for large tables, in huge pages where they are cheap.
 #pragma once
-
-#include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,11 +9,10 @@
 
 namespace oomscope {
 
-// Note [First touch]
-//
-// Writing to a fresh 4 KiB page costs about 2 us under virtualisation (44 MB: 24 ms, measured), more than decoding the
-// 50 events that it holds. With 2 MiB pages the same memory takes 6 ms. The system makes a huge page only where nothing
-// of its 2 MiB was touched before the advice: so we map them ourselves, since malloc writes its own bytes first.
+// Zeros of at least `bytes`, in whole pages of their own. Throws std::bad_alloc. See Note [First touch].
+[[nodiscard]] void* map_pages(size_t bytes);
+void unmap_pages(void* start, size_t bytes);
+
 // Small tables come from malloc as ever.
 template <class T>
 struct HugePageAllocator {
@@ -27,14 +24,16 @@ struct HugePageAllocator {
 
   [[nodiscard]] T* allocate(size_t count) {
     if (count > PTRDIFF_MAX / sizeof(T)) throw std::bad_array_new_length();
-    const size_t bytes = count * sizeof(T);
-    if (bytes < kLeastMapped) return static_cast<T*>(::operator new(bytes));
-    return static_cast<T*>(map(rounded(bytes)));
+    return static_cast<T*>(is_mapped(count) ? map_pages(count * sizeof(T)) : ::operator new(count * sizeof(T)));
   }
   void deallocate(T* start, size_t count) {
-    const size_t bytes = count * sizeof(T);
-    if (bytes < kLeastMapped) return ::operator delete(start);
-    (void)munmap(start, rounded(bytes));
+    if (!is_mapped(count)) return ::operator delete(start);
+    unmap_pages(start, count * sizeof(T));
+  }
+  // Is a table of that many in pages of its own? Those are zero at first.
+  static bool is_mapped(size_t count) {
+    constexpr size_t kLeastMapped = size_t{1} << 20;
+    return count * sizeof(T) >= kLeastMapped;
   }
   // resize() without a value leaves new elements of plain types as they are: whoever resizes writes them all.
   template <class U>
@@ -46,24 +45,6 @@ struct HugePageAllocator {
     ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
   }
   bool operator==(const HugePageAllocator&) const = default;
-
- private:
-  static constexpr size_t kHuge = size_t{2} << 20;
-  static constexpr size_t kLeastMapped = kHuge / 2;
-
-  static size_t rounded(size_t bytes) { return (bytes + kHuge - 1) / kHuge * kHuge; }
-
-  // Older systems (before Linux 6.7) do not align by themselves, so we map too much and give back the edges.
-  static void* map(size_t bytes) {
-    void* mapped = mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) throw std::bad_alloc();
-    uint8_t* begin = static_cast<uint8_t*>(mapped);
-    const size_t front = (kHuge - reinterpret_cast<uintptr_t>(mapped) % kHuge) % kHuge;
-    if (front > 0) (void)munmap(begin, front);
-    (void)munmap(begin + front + bytes, kHuge - front);
-    (void)madvise(begin + front, bytes, MADV_HUGEPAGE);  // advice: no harm where it fails
-    return begin + front;
-  }
 };
 
 template <class T>

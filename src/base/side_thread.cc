@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/processors.h"
+
 namespace oomscope {
 
 SideThread::~SideThread() {
@@ -17,9 +19,12 @@ SideThread::~SideThread() {
 bool SideThread::add(const void* owner, Duty duty) {
   {
     const std::lock_guard<std::mutex> guard(lock_);
-    if (!has_thread_) has_thread_ = pthread_create(&thread_, nullptr, &SideThread::run, this) == 0;
+    if (!has_thread_) {
+      made_on_ = this_processor();
+      has_thread_ = pthread_create(&thread_, nullptr, &SideThread::run, this) == 0;
+    }
     if (!has_thread_) return false;
-    entries_.push_back({owner, std::move(duty)});
+    entries_.insert(entries_.begin(), {owner, std::move(duty)});
   }
   wake();
   return true;
@@ -43,7 +48,9 @@ void SideThread::wake() {
 }
 
 void* SideThread::run(void* self) {
-  static_cast<SideThread*>(self)->work_until_stopped();
+  SideThread& side = *static_cast<SideThread*>(self);
+  leave_processor(side.made_on_);
+  side.work_until_stopped();
   return nullptr;
 }
 
@@ -51,7 +58,11 @@ void SideThread::work_until_stopped() {
   std::unique_lock<std::mutex> guard(lock_);
   while (!is_stopping_) {
     is_awake_ = false;
-    if (!work_once(guard)) changed_.wait(guard, [this] { return is_awake_ || is_stopping_; });
+    if (work_once(guard)) continue;
+    guard.unlock();
+    (void)spin_until([this] { return is_awake_ || is_stopping_; });
+    guard.lock();
+    changed_.wait(guard, [this] { return is_awake_ || is_stopping_; });
   }
 }
 

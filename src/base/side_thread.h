@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -25,7 +26,7 @@ class SideThread {
   SideThread& operator=(const SideThread&) = delete;
   ~SideThread();
 
-  // The duties that came first go first. `owner` is not nullptr. False: no thread could be made, and nothing will be
+  // The duties that came last go first. `owner` is not nullptr. False: no thread could be made, and nothing will be
   // done.
   bool add(const void* owner, Duty duty);
   // Afterwards the owner's duty does not run, now or later. Harmless if it has none.
@@ -46,11 +47,12 @@ class SideThread {
   std::mutex lock_;
   std::condition_variable changed_;
   std::vector<Entry> entries_;
-  const void* running_ = nullptr;  // whose duty runs just now
-  bool is_awake_ = false;          // wake() was called since the duties were last asked
-  bool is_stopping_ = false;
+  const void* running_ = nullptr;       // whose duty runs just now
+  std::atomic<bool> is_awake_ = false;  // wake() was called since the duties were last asked
+  std::atomic<bool> is_stopping_ = false;
   bool has_thread_ = false;
   pthread_t thread_{};
+  int made_on_ = -1;  // the processor
 };
 
 }  // namespace oomscope

@@ -26,25 +26,27 @@ TEST(SideThread, DoesWhatThereIsToDoAndWaitsForMore) {
   EXPECT_EQ(done, 5);
 }
 
-TEST(SideThread, TheFirstDutyGoesFirst) {
+TEST(SideThread, TheLastDutyGoesFirst) {
   SideThread side;
-  std::atomic<int> first = 0;
-  std::atomic<int> first_at_second = -1;
+  std::atomic<int> last = 0;
+  std::atomic<int> last_at_first = -1;
+  std::binary_semaphore begun{0};
   std::binary_semaphore go{0};
   std::binary_semaphore ended{0};
-  ASSERT_TRUE(side.add(&first, [&] {
-    if (first == 0) go.acquire();
-    return ++first < 100;
-  }));
-  ASSERT_TRUE(side.add(&first_at_second, [&] {
-    if (first_at_second >= 0) return false;
-    first_at_second = first.load();
+  ASSERT_TRUE(side.add(&last_at_first, [&] {
+    begun.release();
+    go.acquire();
+    if (last == 0) return true;  // the other is there only now
+    last_at_first = last.load();
     ended.release();
-    return true;
+    return false;
   }));
+  begun.acquire();
+  ASSERT_TRUE(side.add(&last, [&] { return ++last < 100; }));
+  go.release();
   go.release();
   ended.acquire();
-  EXPECT_GE(first_at_second, 100);
+  EXPECT_GE(last_at_first, 100);
 }
 
 TEST(SideThread, WhatIsRemovedDoesNotRunAnyMore) {

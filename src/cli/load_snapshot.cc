@@ -71,11 +71,12 @@ Result<int32_t> choose_device(const Snapshot& snapshot, std::optional<int> wante
                .values = {{"devices", list_of(devices)}, {"device", std::to_string(devices.front())}}};
 }
 
-Result<LoadedRecording> load_recording(const SnapshotArguments& arguments, bool in_two) {
+Result<LoadedRecording> load_recording(const SnapshotArguments& arguments, const LoadOptions& load) {
   OOM_TRY(const std::optional<RuleSet> rules, choose_rules(arguments.rules));
   SideThread side;
   PairingAhead pairing(side);
   SnapshotReadOptions options;
+  options.keeps_times = load.keeps_times;
   options.side = &side;
   options.follow = [&pairing](const Trace& trace, bool is_moving) { pairing.follow(trace, is_moving); };
   options.decoded = [&pairing] { pairing.stop(); };
@@ -84,7 +85,7 @@ Result<LoadedRecording> load_recording(const SnapshotArguments& arguments, bool 
   LoadedRecording recording;
   recording.snapshot = std::make_unique<Snapshot>(std::move(snapshot));
   recording.verification =
-      verify(*recording.snapshot, device, {.limit_bytes = std::nullopt, .rules = rules, .in_two = in_two},
+      verify(*recording.snapshot, device, {.limit_bytes = std::nullopt, .rules = rules, .in_two = load.in_two},
              pairing.finish(recording.snapshot->traces[static_cast<size_t>(device)]));
   return recording;
 }

@@ -43,9 +43,13 @@ struct LoadedRecording {
   std::unique_ptr<Snapshot> snapshot;
   std::unique_ptr<Verification> verification;
 };
+// Quicker, for who needs neither the statistics of the replay (see VerifyOptions) nor the events' times.
+struct LoadOptions {
+  bool in_two = false;
+  bool keeps_times = true;
+};
 // Loads, chooses one device and replays it exactly.
-// `in_two`: quicker, for who needs no statistics of the replay (see VerifyOptions).
-[[nodiscard]] Result<LoadedRecording> load_recording(const SnapshotArguments& arguments, bool in_two = false);
+[[nodiscard]] Result<LoadedRecording> load_recording(const SnapshotArguments& arguments, const LoadOptions& load = {});
 
 // Threads for replays: what the machine has.
 [[nodiscard]] int thread_count();

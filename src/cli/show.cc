@@ -38,7 +38,9 @@ Result<Done> finish(const RawOptions& raw, Options& options) {
 
 Result<int> run(const Options& options, Output& output) {
   const ShowArguments& arguments = options.show;
-  OOM_TRY(const LoadedRecording recording, load_recording(arguments.snapshot, /*in_two=*/true));
+  const bool wants_steps = arguments.by == GroupBy::category;  // found by their times
+  OOM_TRY(const LoadedRecording recording,
+          load_recording(arguments.snapshot, {.in_two = true, .keeps_times = wants_steps}));
   OOM_TRY(const Shown shown,
           show_state(*recording.verification, arguments.at, arguments.event, arguments.by, !output.is_json()));
   // The map needs the state of every segment at that moment, which is a second replay: not for a program that did not

@@ -143,7 +143,7 @@ OOM_ALWAYS_INLINE bool EventTemplates::match(const EventTemplate& shape, Positio
 
   uint32_t* memo = position.memo + position.next_memo;
   for (size_t i = 0; i < shape.memo_count; ++i) memo[shape.memos[i].place] = shape.memos[i].bits;
-  memo[shape.memo_steps] = made.bits;  // the list's; where there is none, a zero in the room of the next event
+  if (makes_list) memo[shape.memo_steps] = made.bits;
   position.next_memo += shape.memo_steps + (makes_list ? 1 : 0);
   position.cursor = cursor;
   ++position.row;
@@ -209,7 +209,7 @@ void EventTemplates::flush(const EventTemplate& shape, TraceBuilder& builder, ui
   };
   append(trace.addr, staged_.addr);
   append(trace.size, staged_.size);
-  append(trace.time_us, staged_.time_us);
+  if (builder.keeps_times()) append(trace.time_us, staged_.time_us);
   append(trace.stack, staged_.stack);
   append(trace.action, staged_.action);
   trace.stream_index.append(before, stream_index, count);

@@ -1,14 +1,14 @@
 // MemoTable: pickle's memo, four bytes an entry.
 //
-// A trace of a million events memoises 2.6 million objects and looks up few of them, so the table is mostly written.
-// An entry is a tag of 3 bits and an index of 29; whatever does not fit there is `opaque` (0), which need not be
-// written at all: growth fills with zeros.
+// A trace of a million events memoises 2.6 million objects and looks up few of them. An entry is a tag of 3 bits and an
+// index of 29; whatever does not fit there is `opaque` (0), which need not be written at all.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "base/huge_pages.h"
+#include "base/zero_table.h"
 
 namespace oomscope {
 
@@ -38,12 +38,12 @@ struct MemoEntry {
 class MemoTable {
  public:
   [[nodiscard]] uint32_t next_index() const { return next_; }
-  // Where the entries lie: good until the next put or ensure.
+  // Where the entries lie: good until the next put, ensure or reserve.
   [[nodiscard]] uint32_t* data() { return entries_.data(); }
   void set_next_index(uint32_t next) { next_ = next; }
   // Entries [0, count) exist afterwards.
   void ensure(size_t count) {
-    if (count > entries_.size()) grow(count);
+    if (count > entries_.size()) reserve(std::max(count, entries_.size() * 2));
   }
   void put(uint32_t index, MemoEntry entry) {
     ensure(size_t{index} + 1);
@@ -60,13 +60,13 @@ class MemoTable {
   [[nodiscard]] uint64_t overwrites() const { return overwrites_; }
   [[nodiscard]] bool has(uint64_t index) const { return index < next_; }
   [[nodiscard]] MemoEntry get(uint32_t index) const { return MemoEntry{entries_[index]}; }
-  void reserve(size_t count);
-  [[nodiscard]] int64_t memory_bytes() const { return static_cast<int64_t>(entries_.capacity() * sizeof(uint32_t)); }
+  void reserve(size_t count) {
+    if (count > entries_.size()) entries_.resize(count);
+  }
+  [[nodiscard]] int64_t memory_bytes() const { return static_cast<int64_t>(entries_.size() * sizeof(uint32_t)); }
 
  private:
-  void grow(size_t count);
-
-  HugeVector<uint32_t> entries_;
+  ZeroTable<uint32_t> entries_;
   uint32_t next_ = 0;
   uint64_t overwrites_ = 0;
 };

@@ -190,7 +190,7 @@ void SnapshotMachine::append_event(Builder& list, Slot item) {
     }
     list.content = ListContent::events;
     list.first = static_cast<uint32_t>(tables_.traces.size());
-    tables_.traces.push_back(std::make_unique<TraceBuilder>());
+    tables_.traces.push_back(std::make_unique<TraceBuilder>(options_.keeps_times));
   }
   if (list.content != ListContent::events || item.index >= tables_.loose_events.size()) {
     ++tables_.skipped_items;

@@ -54,6 +54,7 @@ struct Builder {
 struct MachineOptions {
   int64_t max_memory_bytes = 0;
   bool use_template = true;
+  bool keeps_times = true;
   FollowTrace follow = {};
 };
 

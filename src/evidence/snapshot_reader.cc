@@ -99,6 +99,7 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
   SnapshotMachine machine(window, tables,
                           MachineOptions{.max_memory_bytes = options.max_memory_bytes,
                                          .use_template = options.use_template,
+                                         .keeps_times = options.keeps_times,
                                          .follow = options.follow});
   Result<Done> ran = [&] {
     const AtEnd ended{options.decoded};  // before the traces change or go, also where memory runs out

@@ -26,6 +26,8 @@ struct SnapshotReadOptions {
   int64_t max_memory_bytes = int64_t{2} << 30;
   // The fast path for repeated events; off only to test that it changes nothing.
   bool use_template = true;
+  // False: Trace::time_us stays empty, for who has no use for the times.
+  bool keeps_times = true;
   // Called as the columns of a trace grow, so that work on them can begin while the rest is read. With `is_moving` they
   // are about to be moved elsewhere. Afterwards the trace is in Snapshot::traces with its columns where they were, but
   // events that make no sense have become Action::unknown.

@@ -177,6 +177,17 @@ TEST(SnapshotReader, TheTemplateChangesNothing) {
   expect_same(must_read(bytes), must_read(bytes, {.use_template = false}));
 }
 
+TEST(SnapshotReader, TimesAreLeftOutOnDemand) {
+  const std::string bytes = whole_snapshot(5000);
+  for (const bool use_template : {true, false}) {
+    Snapshot snapshot = must_read(bytes, {.use_template = use_template, .keeps_times = false});
+    EXPECT_TRUE(snapshot.traces[0].time_us.empty());
+    const Snapshot whole = must_read(bytes);
+    snapshot.traces[0].time_us = whole.traces[0].time_us;
+    expect_same(snapshot, whole);
+  }
+}
+
 TEST(SnapshotReader, AllProtocolsReadTheSame) {
   Snapshot expected = must_read(whole_snapshot(3000));
   for (int protocol : {2, 3, 5}) expect_same(expected, must_read(whole_snapshot(3000, protocol)));

@@ -22,7 +22,7 @@ void TraceBuilder::append(const EventRow& row) {
   trace_.size.push_back(row.size);
   trace_.stream_index.append(before, stream_index(row.stream));
   trace_.stack.push_back(row.stack);
-  trace_.time_us.push_back(row.time_us);
+  if (keeps_times_) trace_.time_us.push_back(row.time_us);
   trace_.action.push_back(row.action);
 }
 
@@ -31,7 +31,7 @@ void TraceBuilder::reserve(size_t events) {
   trace_.addr.reserve(events);
   trace_.size.reserve(events);
   trace_.stack.reserve(events);
-  trace_.time_us.reserve(events);
+  if (keeps_times_) trace_.time_us.reserve(events);
 }
 
 int64_t TraceBuilder::memory_bytes() const {

@@ -30,6 +30,7 @@ using FollowTrace = std::function<void(const Trace& trace, bool is_moving)>;
 
 class TraceBuilder {
  public:
+  explicit TraceBuilder(bool keeps_times = true) : keeps_times_(keeps_times) {}
   void append(const EventRow& row);
   // The index of `stream` in Trace::streams, added if it is new.
   uint32_t stream_index(StreamId stream);
@@ -40,9 +41,11 @@ class TraceBuilder {
   [[nodiscard]] size_t capacity_events() const { return trace_.addr.capacity(); }
   // Of what is written: reserved room costs nothing until it is touched.
   [[nodiscard]] int64_t memory_bytes() const;
-  static constexpr size_t kBytesPerEvent = 29;
+  [[nodiscard]] bool keeps_times() const { return keeps_times_; }
+  static constexpr size_t kBytesPerEvent = 29;  // at most
 
  private:
+  bool keeps_times_;
   Trace trace_;
   std::map<uint64_t, uint32_t> stream_indices_;  // ordered: hostile handles cannot make it slow
 };

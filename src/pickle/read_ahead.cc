@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/processors.h"
+
 namespace oomscope {
 
 ReadAhead::ReadAhead(ByteSource& source, SideThread* side, size_t headroom_bytes, size_t data_bytes, size_t slack_bytes)
@@ -22,17 +24,14 @@ bool ReadAhead::start() {
 }
 
 bool ReadAhead::fill_ahead() {
-  if (!free_.try_acquire()) return false;
   const std::lock_guard<std::mutex> guard(reading_);
-  if (has_ended_) return false;
+  if (has_ended_ || filled_ - given_back_ == kBuffers) return false;
   fill_next();
-  full_.release();
   return true;
 }
 
-ReadAhead::Buffer& ReadAhead::fill_next() {
-  Buffer& buffer = buffers_[next_to_fill_];
-  next_to_fill_ = (next_to_fill_ + 1) % kBuffers;
+void ReadAhead::fill_next() {
+  Buffer& buffer = buffers_[filled_ % kBuffers];
   buffer.size = 0;
   while (buffer.size < data_bytes_ && !buffer.is_last) {
     Result<size_t> got = source_.read({buffer.data + buffer.size, data_bytes_ - buffer.size});
@@ -46,22 +45,20 @@ ReadAhead::Buffer& ReadAhead::fill_next() {
     }
   }
   has_ended_ = buffer.is_last;
-  return buffer;
+  ++filled_;
 }
 
 ReadAhead::Buffer& ReadAhead::take() {
-  if (has_taken_) {
-    free_.release();
+  if (taken_ > 0) {
+    given_back_ = taken_;
     side_.wake();
   }
-  has_taken_ = true;
-  Buffer& buffer = buffers_[next_];
-  next_ = (next_ + 1) % kBuffers;
-  if (full_.try_acquire()) return buffer;
-  const std::lock_guard<std::mutex> guard(reading_);
-  if (full_.try_acquire()) return buffer;  // it was being filled meanwhile
-  free_.acquire();
-  return fill_next();
+  const size_t wanted = taken_++;
+  std::unique_lock<std::mutex> guard(reading_, std::defer_lock);
+  (void)spin_until([&] { return filled_ > wanted || guard.try_lock(); });
+  if (filled_ <= wanted && !guard.owns_lock()) guard.lock();
+  if (filled_ <= wanted) fill_next();  // nobody is at it
+  return buffers_[wanted % kBuffers];
 }
 
 }  // namespace oomscope

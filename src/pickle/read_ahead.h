@@ -7,12 +7,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <semaphore>
 
 #include "base/result.h"
 #include "base/side_thread.h"
@@ -45,20 +45,19 @@ class ReadAhead {
   static constexpr size_t kBuffers = 4;
 
   bool fill_ahead();
-  Buffer& fill_next();
+  void fill_next();
 
   ByteSource& source_;
   std::unique_ptr<SideThread> own_side_;
   SideThread& side_;
   size_t data_bytes_;
   std::array<Buffer, kBuffers> buffers_;
-  std::counting_semaphore<kBuffers> free_{kBuffers};
-  std::counting_semaphore<kBuffers> full_{0};
-  size_t next_ = 0;  // to take
-  bool has_taken_ = false;
+  // Buffer n of the file is buffers_[n % kBuffers].
+  size_t taken_ = 0;
+  std::atomic<size_t> given_back_ = 0;
 
   std::mutex reading_;  // held by who fills a buffer
-  size_t next_to_fill_ = 0;
+  std::atomic<size_t> filled_ = 0;
   bool has_ended_ = false;
 };
 

@@ -56,7 +56,7 @@ ExactReplay::ExactReplay(Timeline& timeline, const ReplayConfig& config, const s
       *this, trace_, total_from_reserve(config.range_bytes.value_or(timeline.expandable_reserve_bytes)));
   allocator_ = std::make_unique<CachingAllocator>(config.rules, config.settings, *device_);
   allocator_->set_memory_limit(config.limit_bytes);
-  blocks_.resize(timeline.allocations.size(), nullptr);
+  blocks_.resize(timeline.allocations.size());
   const StringTable& strings = timeline.snapshot->strings;
   for (uint32_t id = 0; id < strings.size(); ++id) {
     if (strings.text(StringId{id}) == "empty_cache") empty_cache_name_ = StringId{id};

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/huge_pages.h"
+#include "base/zero_table.h"
 #include "caching/allocator.h"
 #include "model/timeline.h"
 
@@ -147,7 +147,7 @@ class ExactReplay {
   ReplayConfig config_;
   std::unique_ptr<RecordedDevice> device_;
   std::unique_ptr<CachingAllocator> allocator_;
-  HugeVector<Block*> blocks_;  // allocation -> block, nullptr while not live
+  ZeroTable<Block*> blocks_;  // allocation -> block, nullptr while not live
   uint32_t position_ = 0;
   uint32_t prefix_begin_ = kNoEvent;  // events since here belong to the next call
   uint32_t completed_until_ = 0;      // completions before this event are done

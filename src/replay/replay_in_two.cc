@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/processors.h"
 #include "model/start_state.h"
 #include "replay/parallel.h"
 
@@ -95,7 +96,10 @@ std::unique_ptr<ExactReplay> replay_in_two(Timeline& timeline, const ReplayConfi
   if (middle == kNoEvent) return nullptr;
   std::vector<StartSegment> between;
   std::unique_ptr<ExactReplay> halves[2];
+  const int here = this_processor();
+  const std::thread::id caller = std::this_thread::get_id();
   run_parallel(2, 2, [&](size_t half) {
+    if (std::this_thread::get_id() != caller) leave_processor(here);
     if (half == 0) {
       halves[0] = std::make_unique<ExactReplay>(timeline, config);
       halves[0]->run(middle, true);

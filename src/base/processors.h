@@ -1,0 +1,50 @@
+// For two threads that work in step, each on a processor of its own.
+//
+// Threads that wait for each other for microseconds at a time must not sleep: under virtualisation, waking a processor
+// takes longer than the work did. And the scheduler may leave both on one processor for tens of milliseconds, with
+// another idle. Measured on a recording of a million events (`show`, AMD EPYC, two processors): 65 to 73 ms in the
+// median with sleep, 57 without.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#include <sched.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+namespace oomscope {
+
+// The one that the calling thread is on; -1: not known.
+inline int this_processor() { return sched_getcpu(); }
+
+// From now on the calling thread runs elsewhere, if it may.
+inline void leave_processor(int processor) {
+  cpu_set_t allowed;
+  if (processor < 0 || processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  CPU_CLR(static_cast<unsigned>(processor), &allowed);
+  if (CPU_COUNT(&allowed) > 0) (void)sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+// Asks again and again until `holds()` is true, for at most a few hundred microseconds: then false, and it is time to
+// sleep. With one processor it asks once, since nothing can come of waiting.
+template <class Condition>
+bool spin_until(const Condition& holds) {
+  static const bool has_others = std::thread::hardware_concurrency() > 1;
+  if (!has_others) return holds();
+  constexpr std::chrono::microseconds kMost{300};
+  const auto end = std::chrono::steady_clock::now() + kMost;
+  do {
+    constexpr int kBetweenClocks = 32;
+    for (int i = 0; i < kBetweenClocks; ++i) {
+      if (holds()) return true;
+#if defined(__x86_64__)
+      _mm_pause();
+#endif
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+}  // namespace oomscope

@@ -1,0 +1,37 @@
+#include "base/processors.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace oomscope {
+namespace {
+
+TEST(Processors, SpinsUntilItHoldsOrGivesUp) {
+  int asked = 0;
+  EXPECT_TRUE(spin_until([&] { return ++asked == 1; }));
+  EXPECT_EQ(asked, 1);
+  EXPECT_FALSE(spin_until([&] { return ++asked < 0; }));
+  EXPECT_GT(asked, 1);
+}
+
+TEST(Processors, AThreadLeavesAProcessorUnlessThereIsNoOther) {
+  std::thread([] {
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    const int processors = CPU_COUNT(&allowed);
+    const int here = this_processor();
+    ASSERT_GE(here, 0);
+    leave_processor(here);
+    if (processors > 1) EXPECT_NE(this_processor(), here);
+    for (int i = 0; i < processors; ++i) leave_processor(this_processor());  // the last one stays
+    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    EXPECT_EQ(CPU_COUNT(&allowed), 1);
+    leave_processor(-1);
+    leave_processor(CPU_SETSIZE);
+    EXPECT_GE(this_processor(), 0);
+  }).join();
+}
+
+}  // namespace
+}  // namespace oomscope

@@ -1,0 +1,54 @@
+// ZeroTable: a table of zeros, which are not written: of fresh pages only those cost anything that something else is
+// written to (see Note [First touch] in huge_pages.cc).
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/huge_pages.h"
+
+namespace oomscope {
+
+template <class T>
+class ZeroTable {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  ZeroTable() = default;
+  explicit ZeroTable(size_t size) { resize(size); }
+  ZeroTable(ZeroTable&& other) noexcept
+      : values_(std::exchange(other.values_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  ZeroTable& operator=(ZeroTable&& other) noexcept {
+    std::swap(values_, other.values_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~ZeroTable() { release(); }
+
+  [[nodiscard]] size_t size() const { return size_; }
+  [[nodiscard]] T* data() { return values_; }
+  [[nodiscard]] T& operator[](size_t index) { return values_[index]; }
+  [[nodiscard]] const T& operator[](size_t index) const { return values_[index]; }
+  // What is added is zero. Moves the table: nothing is kept in reserve.
+  void resize(size_t size) {
+    T* values = HugePageAllocator<T>().allocate(size);
+    const size_t kept = std::min(size, size_);
+    if (kept > 0) std::memcpy(values, values_, kept * sizeof(T));
+    if (!HugePageAllocator<T>::is_mapped(size)) std::memset(values + kept, 0, (size - kept) * sizeof(T));
+    release();
+    values_ = values;
+    size_ = size;
+  }
+
+ private:
+  void release() {
+    if (values_ != nullptr) HugePageAllocator<T>().deallocate(values_, size_);
+  }
+
+  T* values_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace oomscope
