@@ -58,7 +58,7 @@ def walk(model, shape, weight, found):
     hooks = [m.register_forward_hook(hook) for m in convolutions]
     try:
         model.eval()(torch.zeros(*shape, device="meta"))
-    except (RuntimeError, ValueError, TypeError) as error:
+    except (RuntimeError, ValueError, TypeError, AssertionError) as error:
         print(f"{type(model).__name__} at {shape}: {str(error)[:80]}")
     for one in hooks:
         one.remove()
@@ -104,8 +104,12 @@ def add_models(found):
     names = [n for n in models.list_models() if "quant" not in n and not n.startswith(OTHER)]
     for name in names:
         is_segmentation = name.startswith(SEGMENTATION)
-        with torch.device("meta"):
-            model = models.get_model(name, weights=None, **({"weights_backbone": None} if is_segmentation else {}))
+        options = {"weights": None, **({"weights_backbone": None} if is_segmentation else {})}
+        try:
+            with torch.device("meta"):
+                model = models.get_model(name, **options)
+        except RuntimeError:  # RegNet computes its widths with tensors
+            model = models.get_model(name, **options).to("meta")
         sides = (224, 128, 160, 192, 256, 288, 320, 384, 512, 96, 64, 32) if name in POPULAR else (224,)
         for side in sides + ((299,) if "incep" in name else ()):
             weight = (6 if name in POPULAR else 2) if side == 224 else 3 if side in (128, 192, 256) else 1

@@ -312,7 +312,7 @@ Every prediction of `oomscope fit` for which there is a measurement. This page i
 Where the ground truth ends: one card (NVIDIA H200, 139.8 GiB), one driver, one PyTorch (2.11.0 with CUDA 13.0 and
 cuDNN 9.19). On another card the scratch of very wide sums and of convolutions differs, on another driver the addresses
 of segments do, and other releases of PyTorch choose other kernels. cuDNN chooses a convolution's kernel, and with it
-the scratch, by size and by no rule that we know: the program carries a table of 189,000 convolutions measured on that
+the scratch, by size and by no rule that we know: the program carries a table of 205,000 convolutions measured on that
 card (tools/measure_convolutions.py), reads the shapes of a recording's convolutions from their bytes, and asks the table
 by batch. `fit` says how much of what the recordings show is in the table so; below 60 % it leaves the table alone. What
 is not in it is drawn from its neighbours, or, where shapes cannot be read (another side of the images among them),

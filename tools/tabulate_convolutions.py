@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Measured workspaces of convolutions, as tools/measure_convolutions.py writes them -> the table that the program carries.
 
-usage: tabulate_convolutions.py MEASURED.json.xz... --write src/plan/convolutions.txt.zst
+usage: tabulate_convolutions.py MEASURED.json.xz... [--keep TABLE.zst] --write src/plan/convolutions.txt.zst
 
 A line a geometry (format, channels in and out, input, output, kernel, groups, dilation), then runs of batches that
 asked for the same in each pass: forward, the input's gradient, the weight's. src/plan/conv_table.h says what the letters
-mean.
+mean. Geometries of the table to keep stay as they are.
 """
 import argparse
 import collections
@@ -82,18 +82,27 @@ def line_of(geometry, batches):
     return " ".join(map(str, geometry)) + " " + " ".join(f"{a}-{b}:{text}" for a, b, text in runs)
 
 
+def kept_lines(path):
+    """{geometry as text: line}"""
+    text = subprocess.run(["zstd", "-dc", path], check=True, capture_output=True, text=True).stdout
+    return {" ".join(line.split(" ", 11)[:11]): line for line in text.splitlines()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measured", nargs="+", type=pathlib.Path)
+    parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--write", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     table = read(arguments.measured)
-    lines = sorted(line_of(geometry, batches) for geometry, batches in table.items())
+    kept = kept_lines(arguments.keep) if arguments.keep else {}
+    fresh = [line_of(geometry, batches) for geometry, batches in table.items()
+             if " ".join(map(str, geometry)) not in kept]
+    lines = sorted([*kept.values(), *fresh])
     text = ("\n".join(lines) + "\n").encode()
     size = f"--stream-size={len(text)}"  # the reader asks for it
     subprocess.run(["zstd", "-19", "-q", "-f", size, "-o", arguments.write], input=text, check=True)
-    print(f"{len(lines)} geometries, {sum(map(len, table.values()))} convolutions, "
-          f"{arguments.write.stat().st_size:,} bytes")
+    print(f"{len(lines)} geometries, {len(fresh)} of them new, {arguments.write.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

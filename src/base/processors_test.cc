@@ -23,7 +23,9 @@ TEST(Processors, AThreadLeavesAProcessorUnlessThereIsNoOther) {
     const int here = this_processor();
     ASSERT_GE(here, 0);
     leave_processor(here);
-    if (processors > 1) EXPECT_NE(this_processor(), here);
+    if (processors > 1) {
+      EXPECT_NE(this_processor(), here);
+    }
     for (int i = 0; i < processors; ++i) leave_processor(this_processor());  // the last one stays
     ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
     EXPECT_EQ(CPU_COUNT(&allowed), 1);
