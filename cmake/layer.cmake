@@ -1,16 +1,21 @@
-# oomscope_layer(NAME [NEEDS layer...] [LIBRARIES target...])
+# oomscope_layer(NAME [NEEDS layer...] [LIBRARIES target...] [UNITY])
 #
 # The *.cc of src/NAME/ become the library oomscope_NAME; *_test.cc, *_bench.cc and main.cc are left to others.
+# UNITY: where OOMSCOPE_UNITY asks for it, several files are compiled as one, which halves the time of a build from
+# nothing and makes that of one changed file longer. Names in anonymous namespaces must then differ within the layer.
 # A layer whose folder has no sources yet is a library of headers; one without a folder too, so NEEDS always resolves.
 set(OOMSCOPE_LAYERS "")
 function(oomscope_layer name)
-  cmake_parse_arguments(layer "" "" "NEEDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(layer "UNITY" "" "NEEDS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "(_test|_bench|/main)\\.cc$")
   list(TRANSFORM layer_NEEDS PREPEND oomscope_)
   if(sources)
     add_library(oomscope_${name} STATIC ${sources})
     target_link_libraries(oomscope_${name} PUBLIC oomscope_options ${layer_NEEDS} ${layer_LIBRARIES})
+    if(layer_UNITY AND OOMSCOPE_UNITY)
+      set_target_properties(oomscope_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    endif()
   else()
     add_library(oomscope_${name} INTERFACE)
     target_link_libraries(oomscope_${name} INTERFACE oomscope_options ${layer_NEEDS} ${layer_LIBRARIES})

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "analysis/user_code.h"
+#include "base/golden.h"
 
 namespace oomscope {
 namespace {
@@ -15,7 +16,7 @@ struct KindHash {
     uint64_t hash = kind.stack;
     for (uint64_t part : {static_cast<uint64_t>(kind.requested), static_cast<uint64_t>(kind.size),
                           uint64_t{kind.stream}, uint64_t{kind.pool}, uint64_t{kind.category} << 8 | kind.reason}) {
-      hash = (hash ^ part) * 0x9e3779b97f4a7c15U;
+      hash = (hash ^ part) * kGolden;
       hash ^= hash >> 32;
     }
     return hash;

@@ -7,13 +7,13 @@
 #include <unordered_map>
 
 #include "analysis/user_code.h"
+#include "base/text.h"
 #include "model/timeline.h"
 
 namespace oomscope {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_alnum(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_alnum(char c) { return is_digit(c) || is_letter(c); }
 
 // A run of letters and digits that nobody typed: a process number, a hexadecimal digest, Inductor's base-32 digest.
 bool is_machine_made(std::string_view run) {

@@ -21,7 +21,6 @@ bool starts_with_any(std::string_view text, const std::array<std::string_view, N
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return text.starts_with(part); });
 }
 
-bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
 // "ema" in "self.ema.update(" and "model_ema", not in "schema".
 bool contains_word(std::string_view text, std::string_view word) {
@@ -119,7 +118,6 @@ bool is_data(const TextFrame& frame) {
          contains(frame.file, "multiprocessing/queues.py");
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 
 // "model", "self.unet", "model_b", "net2", not "model_inputs".
@@ -247,7 +245,7 @@ std::optional<int> count_behind(std::string_view text) {
   const size_t begin = text.find_first_not_of(" #:");
   if (begin == 0 || begin == std::string_view::npos) return std::nullopt;
   text.remove_prefix(begin);
-  int count = text.front() - 'a' + 1;
+  int count = lower(text.front()) - 'a' + 1;
   size_t end = 1;
   if (!is_letter(text.front())) {
     const std::from_chars_result read = std::from_chars(text.data(), text.data() + text.size(), count);

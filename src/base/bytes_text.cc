@@ -5,10 +5,11 @@
 #include <limits>
 #include <optional>
 
+#include "base/text.h"
+
 namespace oomscope {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 

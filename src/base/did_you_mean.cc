@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/text.h"
+
 namespace oomscope {
 namespace {
 
 constexpr size_t kLongestWord = 64;
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 }  // namespace
 

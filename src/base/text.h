@@ -10,10 +10,13 @@ namespace oomscope {
   return text.find(part) != std::string_view::npos;
 }
 
-// ASCII letters alone.
+// Of ASCII alone, whatever the locale.
+[[nodiscard]] inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+[[nodiscard]] inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+[[nodiscard]] inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 [[nodiscard]] inline std::string lower(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  for (char& c : out) c = lower(c);
   return out;
 }
 

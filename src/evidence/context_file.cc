@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/result.h"
+#include "evidence/json_fields.h"
 #include "evidence/small_file.h"
 #include "types/limits.h"
 
@@ -18,11 +19,6 @@ std::optional<int64_t> bytes_at(const Json& object, const char* key) {
   const int64_t bytes = found->get<int64_t>();
   if (bytes < 0 || bytes > kMaxSizeBytes) return std::nullopt;
   return bytes;
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 // A process whose bytes are unknown makes the others' sum unknown.

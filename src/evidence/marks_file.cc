@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "evidence/json_fields.h"
 #include "evidence/small_file.h"
 
 namespace oomscope {
@@ -12,11 +13,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kSchema = "oomscope.marks/";
-
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 bool has_own_marks(const Snapshot& snapshot) {
   return std::any_of(snapshot.annotations.begin(), snapshot.annotations.end(), [&](const Annotation& annotation) {

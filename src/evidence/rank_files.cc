@@ -22,8 +22,6 @@ constexpr int kDeepest = 6;           // levels of folders below the one that wa
 constexpr size_t kMostFiles = 65536;  // entries looked at: beyond any job
 constexpr std::array<std::string_view, 4> kFailureWords = {"oom", "exit", "crash", "fail"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // The name without the endings of a packed snapshot.
 std::string_view stem_of(std::string_view name) {

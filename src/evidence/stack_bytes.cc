@@ -2,13 +2,13 @@
 
 #include <cstring>
 
+#include "base/golden.h"
 #include "pickle/load.h"
 #include "pickle/opcode.h"
 
 namespace oomscope {
 namespace {
 
-constexpr uint64_t kPrime = 0x9e3779b97f4a7c15U;
 constexpr uint8_t kGet = static_cast<uint8_t>(Opcode::binget);
 constexpr uint8_t kLongGet = static_cast<uint8_t>(Opcode::long_binget);
 // The event must end behind its stack, so that no stack is made for an event that will not match.
@@ -21,7 +21,7 @@ const uint8_t* StackBytes::find(const uint8_t* cursor, const uint8_t* end, Stack
   const uint8_t* at = cursor;
   while (at + 5 < end && (*at == kLongGet || *at == kGet)) {
     bool is_long = *at == kLongGet;
-    hash = (hash ^ (is_long ? load_u32(at + 1) : at[1])) * kPrime;
+    hash = (hash ^ (is_long ? load_u32(at + 1) : at[1])) * kGolden;
     hash ^= hash >> 32;
     at += is_long ? 5 : 2;
   }

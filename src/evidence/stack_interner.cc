@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "base/golden.h"
+
 namespace oomscope {
 namespace {
 
-constexpr uint64_t kPrime = 0x9e3779b97f4a7c15U;
 
 uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * kPrime;
+  hash = (hash ^ value) * kGolden;
   return hash ^ (hash >> 32);
 }
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/golden.h"
+
 namespace oomscope {
 
 class AddressMap {
@@ -75,7 +77,7 @@ class AddressMap {
   }
 
   [[nodiscard]] size_t index_of(uint64_t address) const {
-    return static_cast<size_t>((address * 0x9e3779b97f4a7c15ULL) >> shift_);
+    return static_cast<size_t>((address * kGolden) >> shift_);
   }
 
   // Its slot, or the free one for it; nullptr if both are too far away.

@@ -11,8 +11,6 @@ namespace {
 constexpr double kLeastAgreement = 0.6;  // below, the recording is of another card or cuDNN
 constexpr double kSure = 0.9;            // share of the votes
 constexpr double kNotUnlikely = 0.1;
-constexpr int64_t kExtra = 1500;            // semaphores and alignment
-constexpr int64_t kLeastBytes = 64 * 1024;  // less cannot move a peak, and the recording is read without
 
 auto key_of(const RecordedConv& conv) {
   const ConvGeometry& g = conv.use.geometry;
@@ -61,9 +59,9 @@ double ConvForecast::agreement_in(ConvFormat format) {
     if (choices.empty()) continue;
     const ConvSizes sizes = conv_sizes(asked.geometry, format_, static_cast<double>(asked.batch));
     int64_t told = scratch_of(choices.front().kernel, sizes);
-    if (told < kLeastBytes) told = 0;
+    if (told < kLeastScratch) told = 0;
     all += 1;
-    same += std::abs(told - convolutions_[i].evidence[0].scratch) <= kExtra ? 1 : 0;
+    same += std::abs(told - convolutions_[i].evidence[0].scratch) <= kMostExtra ? 1 : 0;
   }
   return all == 0 ? 0 : static_cast<double>(same) / static_cast<double>(all);
 }
@@ -96,7 +94,7 @@ int64_t ConvForecast::bytes(size_t index, const ConvKernel& kernel, int64_t batc
   sizes.input = operands.input;
   sizes.output = operands.output;
   const int64_t told = scratch_of(kernel, sizes);
-  return told < kLeastBytes ? 0 : told;
+  return told < kLeastScratch ? 0 : told;
 }
 
 bool ConvForecast::is_sure(size_t index, int64_t batch) const {

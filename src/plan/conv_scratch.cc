@@ -30,18 +30,15 @@
 #include <set>
 
 #include "plan/bias_scratch.h"
+#include "plan/conv_table.h"
 
 namespace oomscope {
 namespace {
 
-constexpr int64_t kLeastBytes = 64 * 1024;  // less cannot move a peak, and would be explained by chance
-constexpr int64_t kMostExtra = 1500;        // semaphores and alignment
 constexpr int64_t kAlignment = 512;
 constexpr size_t kNear = 24;              // requests back to an operand
 constexpr int64_t kMostParts = 33;        // of a divided sum
-constexpr double kWinogradShare = 2.25;   // 6 × 6 tiles for 4 × 4 results
 constexpr double kMostWinogradShare = 7;  // of images that tiles reach beyond
-constexpr int64_t kWinogradWeights = 4;   // 6 × 6 of 3 × 3
 constexpr int64_t kTileBytes = 128 * 128 * 4;
 constexpr int64_t kLeastParts = 2;
 constexpr int64_t kMostCopies = 3;   // what is many times its operands is of a grouped convolution
@@ -70,7 +67,8 @@ class Finder {
     std::vector<ConvScratch> found;
     for (size_t k = 0; k < tensors_.size(); ++k) {
       const size_t position = tensors_[k] + 1;
-      const bool has_scratch = position < log_.order.size() && log_.scratch[position] && size(position) >= kLeastBytes;
+      const bool has_scratch =
+          position < log_.order.size() && log_.scratch[position] && size(position) >= kLeastScratch;
       ConvScratch scratch;
       scratch.scratch = has_scratch ? log_.order[position] : kNoAllocation;
       scratch.result = tensor(k);
@@ -166,7 +164,7 @@ class Finder {
     if (gradient < 2) return;
     const size_t input = gradient - 1;  // its gradient
     const int64_t weight = tensor_size(gradient);
-    const int64_t most_parts = weight >= kLeastBytes ? kMostParts : 1;
+    const int64_t most_parts = weight >= kLeastScratch ? kMostParts : 1;
     for (size_t output = input; output-- > 0 && input - output < kNear;) {
       if (outputs_.count(tensor_size(output)) == 0) continue;
       const int64_t both = tensor_size(input) + tensor_size(output);
@@ -217,7 +215,8 @@ class Finder {
   void guess_backward(size_t gradient, size_t input, ConvScratch& scratch) const {
     const int64_t weight = tensor_size(gradient);
     const std::optional<size_t> output = operand_before(input);
-    if (!output || outputs_.count(tensor_size(*output)) == 0 || !is_weight(weight) || tensor_size(input) < kLeastBytes)
+    if (!output || outputs_.count(tensor_size(*output)) == 0 || !is_weight(weight) ||
+        tensor_size(input) < kLeastScratch)
       return;
     if (scratch.result == tensor(gradient)) {
       if (scratch.is_per_sample) return;
@@ -245,7 +244,7 @@ class Finder {
   // The nearest tensor before another one that may be an operand: not what a normalisation keeps.
   [[nodiscard]] std::optional<size_t> operand_before(size_t k) const {
     for (size_t before = k; before-- > 0 && k - before < kNear;) {
-      if (tensor_size(before) >= kLeastBytes && !is_weight(tensor_size(before))) return before;
+      if (tensor_size(before) >= kLeastScratch && !is_weight(tensor_size(before))) return before;
     }
     return std::nullopt;
   }

@@ -27,8 +27,6 @@
 namespace oomscope {
 namespace {
 
-constexpr double kWinogradShare = 2.25;  // 6 × 6 tiles for 4 × 4 results
-constexpr double kWinogradWeights = 4;   // 6 × 6 of 3 × 3
 constexpr size_t kVotes = 5;
 constexpr double kSame = 1e-9;        // distance
 constexpr double kImageShare = 0.3;   // the image's side decides less than the work
@@ -36,7 +34,6 @@ constexpr double kUnmeasured = 0.25;  // distance of evidence that nothing measu
 constexpr double kNearBatch = 0.6;    // in powers of two: of about that batch
 constexpr double kDilated = 0.02;     // distance of what the bytes do not show, and hardly any convolution is
 constexpr double kSharpness = 0.1;    // votes fall with the square of the distance beyond it
-constexpr int64_t kExtra = 1500;      // semaphores and alignment
 
 double log2_of(double number) { return std::log2(std::max(number, 1e-9)); }
 
@@ -88,7 +85,7 @@ bool read_run(std::string_view text, Run& run) {
 
 // How far apart two amounts of scratch are: 0 where they are the same, at most 1.
 double unlikeness(int64_t a, int64_t b) {
-  if (std::abs(a - b) <= kExtra) return 0;
+  if (std::abs(a - b) <= kMostExtra) return 0;
   return static_cast<double>(std::abs(a - b)) / static_cast<double>(std::max(a, b));
 }
 

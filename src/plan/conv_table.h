@@ -46,10 +46,15 @@ struct ConvSizes {
 [[nodiscard]] int64_t element_bytes(ConvFormat format);
 [[nodiscard]] ConvSizes conv_sizes(const ConvGeometry& geometry, ConvFormat format, double batch);
 
+inline constexpr int64_t kMostExtra = 1500;          // bytes besides: semaphores and alignment
+inline constexpr double kWinogradShare = 2.25;       // 6 × 6 tiles for 4 × 4 results
+inline constexpr int64_t kWinogradWeights = 4;       // 6 × 6 of 3 × 3
+inline constexpr int64_t kLeastScratch = 64 * 1024;  // bytes; less cannot move a peak
+
 // Scratch as a formula of the operands' bytes, x and y and w:
 //   0  none    a  x + y + n w    x  x + n w    y  y + n w    w  n w    n  n w an image    i  2.25 (x + y) + 4 w
 //   q  n (x + y)
-// and a few bytes besides, for semaphores and alignment.
+// and up to kMostExtra bytes besides.
 struct ConvKernel {
   char kind = '0';
   double number = 0;

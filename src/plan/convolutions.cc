@@ -23,13 +23,11 @@
 namespace oomscope {
 namespace {
 
-constexpr int64_t kLeastBytes = 64 * 1024;  // of scratch, and of an image's operands: less cannot move a peak
-constexpr int64_t kMostExtra = 1500;        // bytes beside copies: semaphores and alignment
-constexpr size_t kNear = 60;                // tensors back to an operand of forward
-constexpr size_t kNearBackward = 16;        // of backward
-constexpr double kExplainedPower = 4;       // a tenth unexplained outweighs half as many more
-constexpr double kClearly = 1.15;           // better than what is tried before
-constexpr size_t kAhead = 40;               // convolutions, in which the order of backward may differ
+constexpr size_t kNear = 60;           // tensors back to an operand of forward
+constexpr size_t kNearBackward = 16;   // of backward
+constexpr double kExplainedPower = 4;  // a tenth unexplained outweighs half as many more
+constexpr double kClearly = 1.15;      // better than what is tried before
+constexpr size_t kAhead = 40;          // convolutions, in which the order of backward may differ
 constexpr int64_t kMostChannels = 8192;
 constexpr int64_t kCounterBytes = 8;  // of a normalisation: how often it was updated
 constexpr std::array<int64_t, 3> kImageChannels = {3, 1, 4};
@@ -213,7 +211,7 @@ class ConvFinder {
   }
   [[nodiscard]] bool is_forward(size_t k) const {
     const bool is_cast = precision_.element < precision_.weight && is_weight(tensor_size(k));  // of a weight
-    return traits(tensors_[k]).has(Trait::convolution) && tensor_size(k) >= kLeastBytes && !is_cast;
+    return traits(tensors_[k]).has(Trait::convolution) && tensor_size(k) >= kLeastScratch && !is_cast;
   }
 
   [[nodiscard]] std::optional<ConvGeometry> geometry(int64_t input, int64_t output, int64_t weight, ConvOver over,
@@ -234,7 +232,7 @@ class ConvFinder {
 
   [[nodiscard]] uint32_t scratch_behind(size_t k) const {
     const size_t next = tensors_[k] + 1;
-    const bool has_scratch = next < log_.order.size() && log_.workspace[next] && size(next) >= kLeastBytes;
+    const bool has_scratch = next < log_.order.size() && log_.workspace[next] && size(next) >= kLeastScratch;
     return has_scratch ? log_.order[next] : kNoAllocation;
   }
 
@@ -256,7 +254,7 @@ class ConvFinder {
 
   // Are tensors k and k + 1 the gradients of a convolution's input and weight?
   void read_backward(size_t k) {
-    if (!is_weight(tensor_size(k + 1)) || tensor_size(k) < kLeastBytes) return;
+    if (!is_weight(tensor_size(k + 1)) || tensor_size(k) < kLeastScratch) return;
     for (size_t output = k; output-- > 0 && k - output < kNearBackward;) {
       if (const auto found = backward_of(k, tensor_size(output))) return add_backward(*found, tensor(output));
     }

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/golden.h"
 #include "base/source_path.h"
 
 namespace oomscope {
@@ -82,7 +83,7 @@ std::vector<uint64_t> stack_hashes(const Snapshot& snapshot, const FrameHashes& 
     for (uint32_t f = stacks.starts[i]; f < stacks.starts[i + 1]; ++f) {
       const uint64_t hash = of_frame[stacks.frame_ids[f]];
       if (f >= outside && shared.count(hash) == 0) continue;
-      hashes[i] = (hashes[i] ^ hash) * 0x9e3779b97f4a7c15ULL + 1;
+      hashes[i] = (hashes[i] ^ hash) * kGolden + 1;
     }
   }
   return hashes;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/golden.h"
 #include "base/source_path.h"
 #include "model/structure.h"
 #include "plan/conv_scratch.h"
@@ -385,7 +386,7 @@ class Modeller {
 
 // From 0 to 1: the same for all requests of a size in the base, spread evenly over the variants.
 double lot_of(int64_t base_size, uint32_t variant) {
-  uint64_t hash = static_cast<uint64_t>(base_size) * 0x9e3779b97f4a7c15ULL ^ variant * 0xd1342543de82ef95ULL;
+  uint64_t hash = static_cast<uint64_t>(base_size) * kGolden ^ variant * 0xd1342543de82ef95ULL;
   hash = (hash ^ (hash >> 29)) * 0xbf58476d1ce4e5b9ULL;
   hash ^= hash >> 32;
   return static_cast<double>(hash % 10001) / 10000;

@@ -9,14 +9,14 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace oomscope {
 namespace {
 
 constexpr int64_t kMostValue = int64_t{1} << 40;
 constexpr int64_t kMostDenominator = 64;
 constexpr double kRatioTolerance = 1e-3;  // growth is known to 1e-4
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // A number of a path, and the word before it in lower case: "bs" of "bs-8", "batchsize" of "batch_size=8".
 struct NamedNumber {

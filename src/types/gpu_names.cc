@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "base/did_you_mean.h"
+#include "base/text.h"
 
 namespace oomscope {
 namespace {
@@ -120,7 +121,6 @@ constexpr std::array<Card, 88> kCards = {{
 }};
 
 bool is_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Words of a full product name that do not tell cards apart here.
 bool is_noise(std::string_view word) {

@@ -4,26 +4,27 @@
 
 #include <cstring>
 
+#include "base/golden.h"
+
 namespace oomscope {
 namespace {
 
 // FNV-1a over 8-byte words, then mixed: texts here are short and mostly paths that differ at their ends.
 uint64_t hash_text(std::string_view text) {
-  constexpr uint64_t kPrime = 0x9e3779b97f4a7c15U;
-  uint64_t hash = text.size() * kPrime;
+  uint64_t hash = text.size() * kGolden;
   const char* bytes = text.data();
   size_t left = text.size();
   while (left >= 8) {
     uint64_t word;
     std::memcpy(&word, bytes, 8);
-    hash = (hash ^ word) * kPrime;
+    hash = (hash ^ word) * kGolden;
     hash ^= hash >> 29;
     bytes += 8;
     left -= 8;
   }
   uint64_t word = 0;
   if (left > 0) std::memcpy(&word, bytes, left);
-  hash = (hash ^ word) * kPrime;
+  hash = (hash ^ word) * kGolden;
   return hash ^ (hash >> 32);
 }
 

@@ -50,7 +50,7 @@ Finding finding_of_framework(const TextFacts& text, std::string_view framework) 
 
 bool is_block_limit(std::string_view message) { return message == "xpu.block-limit" || message == "mps.buffer"; }
 
-std::vector<Finding> find(const CaseFacts& facts, bool is_block) {
+std::vector<Finding> find_backend(const CaseFacts& facts, bool is_block) {
   if (!failed_as(facts, Kind::other_backend_oom)) return {};
   const TextFacts& text = *facts.text;
   const std::string_view id = text.failure->id;
@@ -80,7 +80,7 @@ std::vector<Finding> find(const CaseFacts& facts, bool is_block) {
 
 }  // namespace
 
-std::vector<Finding> find_log_block_limit(const CaseFacts& facts) { return find(facts, /*is_block=*/true); }
-std::vector<Finding> find_log_other_backend(const CaseFacts& facts) { return find(facts, /*is_block=*/false); }
+std::vector<Finding> find_log_block_limit(const CaseFacts& facts) { return find_backend(facts, /*is_block=*/true); }
+std::vector<Finding> find_log_other_backend(const CaseFacts& facts) { return find_backend(facts, /*is_block=*/false); }
 
 }  // namespace oomscope
