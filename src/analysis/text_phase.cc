@@ -21,7 +21,6 @@ bool starts_with_any(std::string_view text, const std::array<std::string_view, N
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return text.starts_with(part); });
 }
 
-
 // "ema" in "self.ema.update(" and "model_ema", not in "schema".
 bool contains_word(std::string_view text, std::string_view word) {
   for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {

@@ -22,7 +22,6 @@ constexpr int kDeepest = 6;           // levels of folders below the one that wa
 constexpr size_t kMostFiles = 65536;  // entries looked at: beyond any job
 constexpr std::array<std::string_view, 4> kFailureWords = {"oom", "exit", "crash", "fail"};
 
-
 // The name without the endings of a packed snapshot.
 std::string_view stem_of(std::string_view name) {
   constexpr std::array<std::string_view, 6> kEndings = {".gz", ".zst", ".xz", ".pickle", ".pkl", ".snapshot"};

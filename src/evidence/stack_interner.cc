@@ -7,7 +7,6 @@
 namespace oomscope {
 namespace {
 
-
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * kGolden;
   return hash ^ (hash >> 32);

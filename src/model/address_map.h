@@ -76,9 +76,7 @@ class AddressMap {
     return shift;
   }
 
-  [[nodiscard]] size_t index_of(uint64_t address) const {
-    return static_cast<size_t>((address * kGolden) >> shift_);
-  }
+  [[nodiscard]] size_t index_of(uint64_t address) const { return static_cast<size_t>((address * kGolden) >> shift_); }
 
   // Its slot, or the free one for it; nullptr if both are too far away.
   [[nodiscard]] Slot* probe(uint64_t address) {
