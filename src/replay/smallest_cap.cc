@@ -146,12 +146,13 @@ std::optional<SmallestCap> smallest_cap(const RequestStream& requests, const Wha
   std::optional<SmallestCap> result = Search(requests, question, options).run();
   if (!result) return std::nullopt;
   result->low_bytes = result->high_bytes = result->smallest_cap_bytes;
-  if (result->address_ties == 0) return result;
+  if (result->address_ties == 0 && !requests.from_mid_life) return result;
   SmallestCapOptions coarser = options;
   coarser.event_budget /= 4;
   WhatIf other = question;
-  for (AddressPolicy policy : {AddressPolicy::down, AddressPolicy::up}) {
-    other.policy = policy;
+  for (const OtherWay& way : kOtherWays) {
+    other.policy = way.policy;
+    other.start_order = way.start_order;
     const std::optional<SmallestCap> there = Search(requests, other, coarser).run();
     if (!there) continue;
     result->low_bytes = std::min(result->low_bytes, there->smallest_cap_bytes);

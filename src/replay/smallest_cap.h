@@ -20,7 +20,7 @@ struct SmallestCapOptions {
 // "Fits" is not monotone in the cap: near the edge it can flip several times. So there are three numbers.
 struct SmallestCap {
   int64_t smallest_cap_bytes = 0;  // from here on every larger cap that was tried completes
-  int64_t low_bytes = 0;           // the least and the most that it is, by where the driver puts segments
+  int64_t low_bytes = 0;           // the least and the most that it is, by what no recording tells: see OutcomeRange
   int64_t high_bytes = 0;
   int64_t first_fit_bytes = 0;        // the lowest cap that completes at all
   int64_t largest_failing_bytes = 0;  // 0: none that was tried fails

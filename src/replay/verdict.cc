@@ -68,8 +68,8 @@ Result<Verdict> judge(const Verification& verification, const FailedRequest& fai
   for (const SweepRun& run : runs) {
     const Outcome& outcome = run.outcome.main;
     const bool served = failed.recorded ? outcome.failure_served[failed.failure_index] : outcome.completed;
-    // On the addresses of one driver alone it proves nothing.
-    const bool everywhere = outcome.address_ties == 0 || (run.outcome.looked_for && run.outcome.completed_everywhere);
+    // On the addresses of one driver alone, or one order of the start, it proves nothing.
+    const bool everywhere = run.outcome.looked_for && run.outcome.completed_everywhere;
     if (!served || outcome.library_tries > 0 || !everywhere) continue;
     verdict.verdict = VerdictKind::avoidable;
     verdict.bytes = std::max<int64_t>(capacity.low_bytes - outcome.peak_reserved, 0);

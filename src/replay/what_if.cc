@@ -204,7 +204,7 @@ class Run {
     outcome_.completed = true;
     const size_t count = requests_.kind.size();
     const size_t points = std::min(question_.curve_points, count);
-    if (points == 0) serve(0, count);
+    if (points == 0) serve(serve_start(), count);
     for (size_t point = 0; point < points && outcome_.completed; ++point) {
       most_reserved_ = allocator_.reserved_bytes();
       serve(count * point / points, count * (point + 1) / points);
@@ -218,6 +218,32 @@ class Run {
   static int64_t room_on_card(const WhatIf& question) {
     const bool is_card = question.cap_kind == CapKind::card && question.cap_bytes;
     return is_card ? *question.cap_bytes : kBoundlessCard;
+  }
+
+  // The blocks of the start, if in another order than the requests'. Returns where the rest begins.
+  size_t serve_start() {
+    if (!requests_.from_mid_life || question_.start_order == StartOrder::by_address) return 0;
+    struct Asked {
+      size_t begin;
+      size_t end;  // behind its free, if it is pending
+      int64_t bytes;
+    };
+    std::vector<Asked> start;
+    size_t end = 0;
+    while (end < requests_.kind.size() && requests_.begin[requests_.id[end]] == kNoEvent &&
+           requests_.kind[end] == RequestKind::malloc) {
+      const bool is_pending = end + 1 < requests_.kind.size() && requests_.id[end + 1] == requests_.id[end] &&
+                              requests_.kind[end + 1] == RequestKind::free_held;
+      start.push_back({end, end + (is_pending ? 2 : 1), requests_.size[requests_.id[end]]});
+      end = start.back().end;
+    }
+    if (question_.start_order == StartOrder::backwards) {
+      std::reverse(start.begin(), start.end());
+    } else {
+      std::stable_sort(start.begin(), start.end(), [](const Asked& a, const Asked& b) { return a.bytes > b.bytes; });
+    }
+    for (const Asked& block : start) serve(block.begin, block.end);
+    return end;
   }
 
   // Requests [begin, end), or up to the one that was refused.
@@ -359,15 +385,16 @@ OutcomeRange replay_main(const RequestStream& requests, WhatIf question) {
   range.main = replay_what_if(requests, question);
   range.peak_reserved_low = range.peak_reserved_high = range.main.peak_reserved;
   range.completed_everywhere = range.completed_somewhere = range.main.completed;
-  range.looked_for = range.main.address_ties == 0;
+  range.looked_for = range.main.address_ties == 0 && !requests.from_mid_life;
   return range;
 }
 
 void look_for_range(const RequestStream& requests, WhatIf question, OutcomeRange& range) {
   if (range.looked_for) return;
   question.curve_points = 0;
-  for (AddressPolicy policy : {AddressPolicy::down, AddressPolicy::up}) {
-    question.policy = policy;
+  for (const OtherWay& way : kOtherWays) {
+    question.policy = way.policy;
+    question.start_order = way.start_order;
     const Outcome other = replay_what_if(requests, question);
     range.peak_reserved_low = std::min(range.peak_reserved_low, other.peak_reserved);
     range.peak_reserved_high = std::max(range.peak_reserved_high, other.peak_reserved);

@@ -4,6 +4,7 @@
 // (RequestStream) and given to as many allocators as there are questions.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -70,6 +71,10 @@ struct RequestEdits {
 // in view of it; a full card refuses the call itself, and garbage is collected as little as without a cap.
 enum class CapKind : uint8_t { limit, card };
 
+// In which order the blocks of the start are allocated anew, where a recording begins in mid-life: nothing tells which
+// was the program's.
+enum class StartOrder : uint8_t { by_address, backwards, largest_first };
+
 struct WhatIf {
   RuleSet rules;
   AllocatorSettings settings;
@@ -78,6 +83,7 @@ struct WhatIf {
   std::optional<int64_t> card_bytes =
       std::nullopt;  // cudaMemGetInfo's total, if known: for settings that name a share of it
   AddressPolicy policy = AddressPolicy::chunks;
+  StartOrder start_order = StartOrder::by_address;
   // The cap, then a limit, holds from there on, and the peak of reserved bytes is counted from there on.
   uint32_t cap_from_event = 0;
   size_t curve_points = 0;  // of Outcome::reserved_curve
@@ -108,10 +114,11 @@ struct Outcome {
 
 [[nodiscard]] Outcome replay_what_if(const RequestStream& requests, const WhatIf& question);
 
-// The same under all address policies, if any choice hung on addresses: `main` is AddressPolicy::chunks.
+// The same under all address policies, if any choice hung on addresses, and under all orders of the start, if there is
+// one: `main` is AddressPolicy::chunks and StartOrder::by_address.
 struct OutcomeRange {
   Outcome main;
-  bool looked_for = true;  // false: choices hung on addresses, and the other policies were not replayed
+  bool looked_for = true;  // false: it may differ under the others, which were not replayed
   int64_t peak_reserved_low = 0;
   int64_t peak_reserved_high = 0;
   bool completed_everywhere = false;
@@ -119,8 +126,16 @@ struct OutcomeRange {
 };
 [[nodiscard]] OutcomeRange replay_range(const RequestStream& requests, const WhatIf& question);
 
-// In two parts: the main outcome alone, which may be of a narrower range than the truth, and the other policies.
+// In two parts: the main outcome alone, which may be of a narrower range than the truth, and the others.
 [[nodiscard]] OutcomeRange replay_main(const RequestStream& requests, WhatIf question);
 void look_for_range(const RequestStream& requests, WhatIf question, OutcomeRange& range);
+
+// The policies and orders beside the main ones, each with another.
+struct OtherWay {
+  AddressPolicy policy;
+  StartOrder start_order;
+};
+inline constexpr std::array<OtherWay, 2> kOtherWays = {
+    {{AddressPolicy::down, StartOrder::backwards}, {AddressPolicy::up, StartOrder::largest_first}}};
 
 }  // namespace oomscope

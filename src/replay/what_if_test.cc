@@ -259,6 +259,26 @@ TEST(MidLife, LiveBlocksOfTheStartAreAllocatedAnewFirst) {
   EXPECT_EQ(outcome.peak_requested, 9 * kMiB);
 }
 
+// 6 and 13 MiB share a segment of 20, and the 2 that follow need another. 13 and 6 take 14 and 20, where 2 are left.
+TEST(MidLife, TheRangeHoldsOtherOrdersOfTheStart) {
+  SnapshotBuilder b;
+  b.segment_alloc(kB, 20 * kMiB).alloc(kB, 2 * kMiB);
+  b.segment(kA, {live_block(6 * kMiB), live_block(13 * kMiB), {.size = kMiB}});
+  b.segment(kB, {live_block(2 * kMiB), {.size = 18 * kMiB}});
+  const Snapshot snapshot = b.build();
+  const RequestStream requests = requests_in(snapshot);
+  OutcomeRange range = replay_main(requests, question());
+  EXPECT_EQ(range.main.address_ties, 0);
+  EXPECT_FALSE(range.looked_for);
+  EXPECT_EQ(range.main.peak_reserved, 40 * kMiB);
+  look_for_range(requests, question(), range);
+  EXPECT_TRUE(range.looked_for);
+  EXPECT_EQ(range.peak_reserved_low, 34 * kMiB);
+  EXPECT_EQ(range.peak_reserved_high, 40 * kMiB);
+  EXPECT_FALSE(replay_range(requests, question({}, 39 * kMiB)).main.completed);
+  EXPECT_TRUE(replay_range(requests, question({}, 39 * kMiB)).completed_somewhere);
+}
+
 TEST(MidLife, FirstTensorOfTheProcessIsAskedForAgain) {
   SnapshotBuilder b = twenty_then_thirty();
   b.segment(0x7f00c0000000, {{.size = 2 * kMiB, .requested = 4}});

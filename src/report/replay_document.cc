@@ -25,17 +25,18 @@ void add_caveats(Document& document, const Caveats& caveats, Language language) 
 
 std::string replay_word(std::string_view id, Language language) { return say("replay." + std::string(id), language); }
 
-std::string range_text(int64_t bytes, int64_t low, int64_t high, Language language) {
+std::string range_text(int64_t bytes, int64_t low, int64_t high, bool from_mid_life, Language language) {
   if (low == high) return format_mib(bytes);
-  return say(Phrase{.key = "replay.range"}
+  return say(Phrase{.key = from_mid_life ? "replay.range-mid-life" : "replay.range"}
                  .with("bytes", format_mib(bytes))
                  .with("low", format_mib(low))
                  .with("high", format_mib(high)),
              language);
 }
 
-std::string peak_text(const OutcomeRange& outcome, Language language) {
-  return range_text(outcome.main.peak_reserved, outcome.peak_reserved_low, outcome.peak_reserved_high, language);
+std::string peak_text(const OutcomeRange& outcome, bool from_mid_life, Language language) {
+  return range_text(outcome.main.peak_reserved, outcome.peak_reserved_low, outcome.peak_reserved_high, from_mid_life,
+                    language);
 }
 
 std::string failure_text(const Outcome& outcome, Language language) {
@@ -67,13 +68,13 @@ std::string verdict_text(const Verdict& verdict, Language language) {
              language);
 }
 
-std::string outcome_text(const ReplayResult& result, bool job_ran_out, Language language) {
+std::string outcome_text(const ReplayResult& result, const Verification& verification, Language language) {
   const Outcome& outcome = result.outcome.main;
-  const bool unlimited = !result.cap_bytes && job_ran_out;
+  const bool unlimited = !result.cap_bytes && verification.refused_requests > 0;
   std::string text = outcome.completed ? replay_word(unlimited ? "completes-unlimited" : "completes", language)
                                        : failure_text(outcome, language);
   if (result.outcome.completed_somewhere != result.outcome.completed_everywhere)
-    text += replay_word("addresses-decide", language);
+    text += replay_word(verification.timeline.starts_mid_life ? "start-decides" : "addresses-decide", language);
   return text;
 }
 
@@ -82,7 +83,7 @@ std::string outcome_text(const ReplayResult& result, bool job_ran_out, Language 
 Document replay_document(const ReplayResult& result, const Verification& verification, Language language) {
   Document document;
   const Outcome& outcome = result.outcome.main;
-  const std::string sentence = outcome_text(result, verification.refused_requests > 0, language);
+  const std::string sentence = outcome_text(result, verification, language);
   document.sections.push_back(Section{
       .body = Sentence{.text = sentence, .style = outcome.completed ? Style::green : Style::red}, .joined = false});
   document.sections.push_back(Section{
@@ -91,7 +92,8 @@ Document replay_document(const ReplayResult& result, const Verification& verific
                                 result.cap_bytes ? format_mib(*result.cap_bytes) : replay_word("none", language)},
                                {replay_word("peak-requested", language), format_mib(outcome.peak_requested)},
                                {replay_word("peak-allocated", language), format_mib(outcome.peak_allocated)},
-                               {replay_word("peak-reserved", language), peak_text(result.outcome, language)},
+                               {replay_word("peak-reserved", language),
+                                peak_text(result.outcome, verification.timeline.starts_mid_life, language)},
                                {replay_word("driver-allocations", language), format_count(outcome.num_device_alloc)},
                                {replay_word("retries", language), format_count(outcome.num_alloc_retries)},
                                {replay_word("failed-requests", language), format_count(outcome.num_ooms)}}),
@@ -151,8 +153,8 @@ Document smallest_cap_document(const std::string& conf, const SmallestCap& found
               .joined = false});
   std::vector<std::pair<std::string, std::string>> rows = {
       {replay_word("settings", language), settings_text(conf, language)},
-      {replay_word("smallest", language),
-       range_text(found.smallest_cap_bytes, found.low_bytes, found.high_bytes, language)},
+      {replay_word("smallest", language), range_text(found.smallest_cap_bytes, found.low_bytes, found.high_bytes,
+                                                     verification.timeline.starts_mid_life, language)},
       {replay_word("first-fit", language), format_mib(found.first_fit_bytes)},
       {replay_word("largest-failing", language), failing},
       {replay_word("replays", language), say(Phrase{.key = "replay.replays-means"}
