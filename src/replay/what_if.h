@@ -123,6 +123,13 @@ struct OutcomeRange {
   int64_t peak_reserved_high = 0;
   bool completed_everywhere = false;
   bool completed_somewhere = false;
+  // Empty where they were not looked for.
+  [[nodiscard]] std::optional<int64_t> reserved_low() const {
+    return looked_for ? std::optional(peak_reserved_low) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<int64_t> reserved_high() const {
+    return looked_for ? std::optional(peak_reserved_high) : std::nullopt;
+  }
 };
 [[nodiscard]] OutcomeRange replay_range(const RequestStream& requests, const WhatIf& question);
 

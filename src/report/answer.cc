@@ -6,6 +6,7 @@
 
 #include "base/bytes_text.h"
 #include "report/findings_document.h"
+#include "report/proposed_changes.h"
 #include "report/report_page.h"
 #include "report/step_picture.h"
 #include "report/view_payload.h"

@@ -27,12 +27,6 @@ namespace oomscope {
 // What would have made it fit, or how much less would do. Where something grows from step to step, a setting that
 // serves the request puts the failure off, and that is said.
 [[nodiscard]] std::string outlook_text(const Changes& changes, const std::vector<Finding>& findings, Language language);
-// A change whose remedy was tried as a measure, and that nothing else answers: what the form of it that saves most
-// brought.
-void add_measures(std::vector<Finding>& findings, const Changes& changes);
-// The setting that did best in the replays is a change too: the first where placement is the cause, or where it brings
-// as much as all others, else the last.
-void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis, const Changes& changes);
 // Always English, whatever the language of the sections.
 [[nodiscard]] nlohmann::ordered_json why_payload(const Diagnosis& diagnosis, const Changes& changes,
                                                  std::vector<Finding> findings, const std::string& path);
