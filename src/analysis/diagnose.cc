@@ -6,6 +6,7 @@
 #include "analysis/user_code.h"
 #include "analysis/why.h"
 #include "base/bytes_text.h"
+#include "model/fatal_oom.h"
 #include "types/context_size.h"
 
 namespace oomscope {

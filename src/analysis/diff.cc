@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes_text.h"
+#include "model/fatal_oom.h"
 #include "model/structure.h"
 #include "types/allocator_settings.h"
 

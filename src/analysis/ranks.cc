@@ -33,6 +33,7 @@
 #include "analysis/show.h"
 #include "analysis/sites.h"
 #include "analysis/user_code.h"
+#include "model/fatal_oom.h"
 #include "model/timeline.h"
 
 namespace oomscope {

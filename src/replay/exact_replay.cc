@@ -36,19 +36,6 @@ std::vector<const Segment*> segments_of(const std::vector<uint64_t>& addresses, 
 
 }  // namespace
 
-std::optional<uint32_t> fatal_oom(const Trace& trace) {
-  int64_t allocated_since = 0;
-  for (size_t i = trace.size_events(); i-- > 0;) {
-    if (trace.action[i] == Action::alloc) {
-      if (__builtin_add_overflow(allocated_since, trace.size[i], &allocated_since)) return std::nullopt;
-    }
-    if (trace.action[i] != Action::oom) continue;
-    if (allocated_since > 0 && allocated_since >= trace.size[i] / 2) return std::nullopt;
-    return static_cast<uint32_t>(i);
-  }
-  return std::nullopt;
-}
-
 ExactReplay::ExactReplay(Timeline& timeline, const ReplayConfig& config, const std::vector<StartSegment>& start,
                          uint32_t begin)
     : timeline_(timeline), trace_(timeline.trace()), config_(config), position_(begin) {

@@ -20,10 +20,6 @@ namespace oomscope {
 // Block::tag of a replayed block: its allocation. 0 is a block that is nobody's.
 [[nodiscard]] constexpr uint64_t tag_of(uint32_t allocation) { return uint64_t{allocation} + 1; }
 
-// The request that the program died of: the last oom entry, unless the program went on. Reporting an error and cleaning
-// up allocate a little too, so it went on if it allocated at least half of the bytes again that had failed.
-[[nodiscard]] std::optional<uint32_t> fatal_oom(const Trace& trace);
-
 // What a difference says about the limit that was assumed.
 enum class LimitHint : uint8_t { none, too_low, too_high };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caching/sizes.h"
+#include "model/fatal_oom.h"
 
 namespace oomscope {
 namespace {

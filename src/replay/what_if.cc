@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/fatal_oom.h"
 #include "model/stack_traits.h"
 
 namespace oomscope {
