@@ -119,6 +119,7 @@ std::string conf_of(const Verdict& verdict) { return verdict.proof == kDefaultsP
 
 Phrase failed_sentence(const Diagnosis& diagnosis, const Changes& changes) {
   const Verdict& verdict = changes.verdicts.back();
+  if (!changes.runs_prove && verdict.verdict != VerdictKind::unavoidable) return why_phrase("unproven-start");
   const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   if (changes.at_high_end && verdict.verdict != VerdictKind::unavoidable && !list.empty()) {
     const bool placed = verdict.verdict == VerdictKind::avoidable;
@@ -170,7 +171,7 @@ void try_measures(const Diagnosis& diagnosis, const RequestStream& requests, int
   const Structure structure = find_structure(verification.timeline);
   const Job job = make_job(verification, structure, requests);
   WhatIf question = question_under(verification.config.settings, diagnosis, changes);
-  if (diagnosis.instant.failed && limit_begins(diagnosis) > 0) question.cap_bytes.reset();
+  if (diagnosis.instant.failed && (limit_begins(diagnosis) > 0 || !changes.runs_prove)) question.cap_bytes.reset();
   changes.measures_have_cap = question.cap_bytes.has_value();
   changes.measures = evaluate_measures(job, question, {}, threads);
   changes.step = step_series(job, kPageColumns);
@@ -208,6 +209,7 @@ uint32_t limit_begins(const Diagnosis& diagnosis) {
 
 std::vector<const SweepRun*> proposals(const Diagnosis& diagnosis, const Changes& changes) {
   std::vector<const SweepRun*> list;
+  if (!changes.runs_prove) return list;
   const bool must_fit = diagnosis.instant.failed || !changes.recorded_completes;
   for (size_t i = 0; i < changes.runs.size(); ++i) {
     const SweepRun& run = changes.runs[i];
@@ -277,12 +279,14 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   const Outcome recorded = recorded_outcome(diagnosis, requests, changes);
   changes.recorded_reserved_bytes = recorded.peak_reserved;
   changes.recorded_completes = recorded.completed;
+  changes.runs_prove = !diagnosis.instant.failed || fails_as_recorded(requests, recorded);
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
   changes.page_floor_bytes = pages.bytes;
   if (!*packing) return packing->error();
   changes.packing_bytes = (*packing)->height_bytes;
-  OOM_TRY(changes.verdicts, find_verdicts(diagnosis, requests, accepted_runs(changes)));
-  if (diagnosis.instant.failed) {
+  OOM_TRY(changes.verdicts,
+          find_verdicts(diagnosis, requests, changes.runs_prove ? accepted_runs(changes) : std::vector<SweepRun>()));
+  if (diagnosis.instant.failed && changes.runs_prove) {
     OOM_TRY([[maybe_unused]] const Done done, look_at_high_end(diagnosis, requests, sweep_options, changes));
   }
   look_for_ranges_of_proposals(diagnosis, requests, changes);

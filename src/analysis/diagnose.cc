@@ -124,7 +124,10 @@ class Diagnostician {
       const int64_t held = instant.reserved_bytes + instant.device_free_bytes;
       out_.capacity = Capacity{held, held, false};
     } else if (limit) {
-      out_.capacity = Capacity{limit->low_bytes, limit->high_bytes, true};
+      // What is reserved was allowed, unless the limit was lowered since.
+      const bool allows = out_.verification->exact() && instant.reserved_bytes <= limit->high_bytes;
+      const int64_t least = allows ? std::max(limit->low_bytes, instant.reserved_bytes) : limit->low_bytes;
+      out_.capacity = Capacity{least, limit->high_bytes, true};
     } else {
       out_.capacity = Capacity{instant.reserved_bytes, instant.reserved_bytes + instant.alloc_bytes - 1, true};
     }
@@ -277,7 +280,7 @@ class Diagnostician {
       fill_peak_sentence();
       return;
     }
-    const std::string free = format_bytes(live.free + unreserved());
+    const Phrase free = range_phrase(live.free + unreserved(), live.free + unreserved_at_most());
     const std::string requested = format_bytes(instant.requested_bytes);
     switch (out_.kind) {
       case Kind::gpu_oom_fragmentation:
@@ -323,6 +326,17 @@ class Diagnostician {
     return std::max<int64_t>(out_.capacity.low_bytes - out_.instant.reserved_bytes, 0);
   }
 
+  [[nodiscard]] int64_t unreserved_at_most() const {
+    return std::max<int64_t>(out_.capacity.high_bytes - out_.instant.reserved_bytes, 0);
+  }
+
+  [[nodiscard]] static Phrase range_phrase(int64_t low_bytes, int64_t high_bytes) {
+    const std::string low = format_bytes(low_bytes);
+    const std::string high = format_bytes(high_bytes);
+    if (low == high) return why_phrase("bytes").with("bytes", low);
+    return why_phrase("bytes-range").with("low", low).with("high", high);
+  }
+
   // Why no free piece served: the largest obstacle, by bytes.
   [[nodiscard]] Phrase blocker_phrase(const LiveBytes& live) const {
     const FreeSpace& space = out_.free_space;
@@ -337,8 +351,12 @@ class Diagnostician {
       if (bytes == largest && bytes > 0) return why_phrase(key).with("bytes", format_bytes(bytes));
     }
     const std::string piece = format_bytes(space.largest_usable_bytes);
-    if (unreserved() == 0) return why_phrase("largest-piece").with("largest", piece);
-    return why_phrase("largest-piece-unreserved").with("largest", piece).with("unreserved", format_bytes(unreserved()));
+    if (unreserved_at_most() == 0) return why_phrase("largest-piece").with("largest", piece);
+    const std::string most = format_bytes(unreserved_at_most());
+    return why_phrase("largest-piece-unreserved")
+        .with("largest", piece)
+        .with("unreserved",
+              why_phrase(unreserved() == unreserved_at_most() ? "bytes" : "bytes-up-to").with("bytes", most));
   }
 
   void fill_peak_sentence() {

@@ -98,6 +98,7 @@ struct Changes {
   bool at_high_end = false;             // of the limit's range: at the low end nothing fits
   int64_t recorded_reserved_bytes = 0;  // of a replay under the recorded settings, from the same start as the runs
   bool recorded_completes = true;       // that replay
+  bool runs_prove = true;               // false: what failed is served there too, see fails_as_recorded()
   int64_t page_floor_bytes = 0;
   int64_t packing_bytes = 0;
   std::vector<Verdict> verdicts;         // one a failed request that counts

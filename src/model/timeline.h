@@ -111,6 +111,16 @@ struct Timeline {
   }
 };
 
+// A free that no other stream holds up completes within the same call, with its stack. One that was held up completes
+// in a later call, whose stack it has: that may stand right behind the request too.
+[[nodiscard]] inline bool is_freed_at_once(const Timeline& timeline, uint32_t free_requested) {
+  const Trace& trace = timeline.trace();
+  const uint32_t next = free_requested + 1;
+  return next < trace.size_events() && trace.action[next] == Action::free_completed &&
+         timeline.allocation_of[next] == timeline.allocation_of[free_requested] &&
+         trace.stack[next] == trace.stack[free_requested];
+}
+
 // Memory that belonged to a private pool which was gone when the snapshot was taken: whatever was allocated in
 // [address, address + size) by events [begin, end) was in `pool`.
 struct PoolSpan {

@@ -220,19 +220,17 @@ void ExactReplay::differ_at_alloc(uint32_t event, Block* block, uint32_t segment
     differ_at_stray_free(event);
     return;
   }
-  const uint32_t next = event + 1;
   Block* block = blocks_[id];
   if (!block->allocated || block->tag != tag_of(id)) {
     differ_at_second_free(event);
     return;
   }
   check_free_address(event, *block);
-  if (next < trace_.size_events() && trace_.action[next] == Action::free_completed &&
-      timeline_.allocation_of[next] == id) {
-    check_free_address(next, *block);
+  if (is_freed_at_once(timeline_, event)) {
+    check_free_address(event + 1, *block);
     allocator_->free(block);
     blocks_[id] = nullptr;
-    position_ = next + 1;
+    position_ = event + 2;
   } else {
     allocator_->free_held(block);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/fatal_oom.h"
 #include "replay/lifetimes.h"
 #include "replay/packing.h"
 #include "replay/packing_check.h"
@@ -29,13 +30,16 @@ namespace {
 struct Needs {
   std::vector<Lifetime> rounded;
   int64_t requested_bytes = 0;
+  uint32_t event = 0;  // at which they are wanted at once
 };
 
 Result<Needs> needs_of(const Verification& verification, const FailedRequest& failed) {
   if (!failed.recorded) {
     LifetimeTable table = lifetimes_to_complete(verification);
     OOM_TRY(const Floor floor, floor_bytes(table.requested));
-    return Needs{std::move(table.rounded), floor.bytes};
+    // A block lives from the time behind its event on, what failed last at its event: see lifetimes.cc.
+    const bool is_failure = fatal_oom(verification.timeline.trace()) == floor.at;
+    return Needs{std::move(table.rounded), floor.bytes, is_failure || floor.at == 0 ? floor.at : floor.at - 1};
   }
   LifetimeTable table = lifetimes_of(verification, failed.event);
   add_request(table, verification, failed.event, failed.size_bytes);
@@ -44,7 +48,7 @@ Result<Needs> needs_of(const Verification& verification, const FailedRequest& fa
   for (const Lifetime& lifetime : table.requested) {
     if (lifetime.begin <= failed.event && lifetime.end > failed.event) wanted += lifetime.size_bytes;
   }
-  return Needs{std::move(table.rounded), wanted};
+  return Needs{std::move(table.rounded), wanted, failed.event};
 }
 
 }  // namespace
@@ -60,6 +64,7 @@ Result<Verdict> judge(const Verification& verification, const FailedRequest& fai
   OOM_TRY(const Needs needs, needs_of(verification, failed));
   const int64_t wanted = needs.requested_bytes;
   if (wanted > capacity.high_bytes) {
+    verdict.event = needs.event;  // of a what-if: where the job, had it come so far, would need more than there is
     verdict.verdict = VerdictKind::unavoidable;
     verdict.bytes = wanted - capacity.high_bytes;
     verdict.proof = kFloorProof;

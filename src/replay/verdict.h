@@ -27,7 +27,7 @@ inline constexpr std::string_view kPackingProof = "packing";
 inline constexpr std::string_view kFloorProof = "floor";
 
 struct Verdict {
-  uint32_t event = 0;  // of the failed request
+  uint32_t event = 0;  // of the failed request; unavoidable in a what-if: of the most bytes that the job has live
   VerdictKind verdict = VerdictKind::undecided;
   // avoidable: what the proof leaves of the capacity; unavoidable: what is missing at least; undecided: by how much the
   // best placement that was found exceeds the capacity.

@@ -61,7 +61,9 @@ class StreamBuilder {
                      StackRole::copy, StackRole::state_dict, StackRole::data, StackRole::loss},
           [&](StackRole role) { return role == stack.role; });
       const bool is_product = stack.has(Trait::linear) || stack.has(Trait::softmax) || stack.has(Trait::attention);
-      needs.push_back((is_own || is_product) && !stack.has(Trait::convolution));
+      // A line of the program outside of all modules: what it asks for is its own, where it is not a convolution's.
+      const bool is_users = stack.has(Trait::python) && !stack.has(Trait::module_call) && !stack.has(Trait::backward);
+      needs.push_back((is_own || is_product || is_users) && !stack.has(Trait::convolution));
     }
     return needs;
   }
@@ -124,9 +126,7 @@ class StreamBuilder {
       case Action::alloc: add(RequestKind::malloc, id); break;
       case Action::free_requested: {
         if (id == kNoAllocation) break;
-        const uint32_t next = event + 1;
-        const bool at_once = next < trace_.size_events() && trace_.action[next] == Action::free_completed &&
-                             timeline_.allocation_of[next] == id;
+        const bool at_once = is_freed_at_once(timeline_, event);
         add(at_once ? RequestKind::free : RequestKind::free_held, id);
         at_once_ = at_once;
         break;

@@ -114,6 +114,13 @@ struct Outcome {
 
 [[nodiscard]] Outcome replay_what_if(const RequestStream& requests, const WhatIf& question);
 
+// Does what failed last in the recording fail in `as_recorded`, a replay under its own settings and limit? Where it
+// starts in mid-life the request may be served, since the blocks of the start lie otherwise when they are allocated
+// anew. Then what other settings do from there proves nothing.
+[[nodiscard]] inline bool fails_as_recorded(const RequestStream& requests, const Outcome& as_recorded) {
+  return !requests.from_mid_life || requests.failures.empty() || !as_recorded.failure_served.back();
+}
+
 // The same under all address policies, if any choice hung on addresses, and under all orders of the start, if there is
 // one: `main` is AddressPolicy::chunks and StartOrder::by_address.
 struct OutcomeRange {

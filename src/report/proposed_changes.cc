@@ -102,8 +102,7 @@ void add_best_setting(std::vector<Finding>& findings, const Diagnosis& diagnosis
   const std::vector<const SweepRun*> list = proposals(diagnosis, changes);
   if (list.empty() || findings.empty()) return;
   const SweepRun& run = *list.front();
-  const std::optional<bool> completed =
-      changes.at_high_end ? std::nullopt : std::optional(run.outcome.main.completed);  // else the limit decides
+  const std::optional<bool> completed = changes.at_high_end ? std::nullopt : std::optional(run.outcome.main.completed);
   const Predicted predicted{
       .completed = completed,
       .peak_reserved = run.outcome.main.peak_reserved,

@@ -286,9 +286,34 @@ Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
 }
 
 // The minor version: "2.13" is newer than "2.9".
-int age_of(const RuleSet& rules) {
+int minor_of(const RuleSet& rules) {
   const size_t dot = rules.last_release.find('.');
   return std::stoi(std::string(rules.last_release.substr(dot + 1)));
+}
+
+// Releases of which all rule sets between the first and the last are among `rules`: "1.13 to 2.11 and 2.13 to 2.15".
+// torch-2.12-custom is of no release of its own.
+std::string releases_text(const std::vector<RuleSet>& rules, Language language) {
+  std::vector<RuleSet> sets(all_rule_sets().begin(), all_rule_sets().end());
+  std::erase_if(sets, [](const RuleSet& set) { return set.tie_break == TieBreak::custom_block_counter; });
+  std::sort(sets.begin(), sets.end(), [](const RuleSet& a, const RuleSet& b) { return minor_of(a) < minor_of(b); });
+  std::string text;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const auto is_alike = [&](const RuleSet& set) {
+      return std::any_of(rules.begin(), rules.end(), [&](const RuleSet& other) { return other.name == set.name; });
+    };
+    if (!is_alike(sets[i])) continue;
+    const RuleSet& first = sets[i];
+    while (i + 1 < sets.size() && is_alike(sets[i + 1])) ++i;
+    if (!text.empty()) text += why_word("rules-and", language);
+    const bool is_one = first.first_release == sets[i].last_release;
+    text += is_one ? std::string(first.first_release)
+                   : say(Phrase{.key = "why.rules-from-to"}
+                             .with("first", std::string(first.first_release))
+                             .with("last", std::string(sets[i].last_release)),
+                         language);
+  }
+  return text;
 }
 
 // The best runs, with what limits their use; the others are a command away.
@@ -361,12 +386,8 @@ std::string proof_text(const Verification& verification, const std::vector<RuleS
   if (counts.alloc_total + counts.driver_total == 0) return say("why.no-proof", language);
   const Phrase releases{.key = "rules." + std::string(verification.config.rules.name)};
   Phrase named = Phrase{.key = "why.rules-of"}.with("releases", releases);
-  if (rules.size() > 1) {
-    const auto by_age = [](const RuleSet& a, const RuleSet& b) { return age_of(a) < age_of(b); };
-    const auto [oldest, newest] = std::minmax_element(rules.begin(), rules.end(), by_age);
-    named = Phrase{.key = "why.rules-range"}
-                .with("first", std::string(oldest->first_release))
-                .with("last", std::string(newest->last_release));
+  if (const std::string alike = releases_text(rules, language); rules.size() > 1 && !alike.empty()) {
+    named = Phrase{.key = "why.rules-alike"}.with("releases", alike);
   }
   return say(Phrase{.key = "why.proof"}
                  .with("count", format_count(static_cast<int64_t>(events)))

@@ -19,6 +19,7 @@ class Tester {
   void test(const Finding& finding, Change& change) {
     const std::vector<Trial> trials = trials_of(facts_, finding, change.remedy);
     if (trials.empty()) return say_why_not(change, "not-tried");
+    if (facts_.failed() && !failure_is_reproduced()) return say_why_not(change, "unproven-start");
     std::optional<Answer> best;
     for (const Trial& trial : trials) {
       if (budget_ <= 0) break;
@@ -67,6 +68,20 @@ class Tester {
   [[nodiscard]] CapKind cap_kind() const {
     const bool is_card = facts_.failed() && !facts_.diagnosis->capacity.is_limit && limit_from_ == 0;
     return is_card ? CapKind::card : CapKind::limit;
+  }
+
+  bool failure_is_reproduced() {
+    if (!is_reproduced_) {
+      const ReplayConfig& config = facts_.diagnosis->verification->config;
+      is_reproduced_ =
+          !requests_.from_mid_life ||
+          fails_as_recorded(requests_, replay_what_if(requests_, {.rules = config.rules,
+                                                                  .settings = config.settings,
+                                                                  .cap_bytes = facts_.diagnosis->capacity.low_bytes,
+                                                                  .cap_kind = cap_kind(),
+                                                                  .cap_from_event = limit_from_}));
+    }
+    return *is_reproduced_;
   }
 
   // Empty: the transform does not apply.
@@ -146,6 +161,7 @@ class Tester {
   int64_t budget_;
   uint32_t limit_from_ = 0;  // event
   std::optional<int64_t> reserved_as_recorded_;
+  std::optional<bool> is_reproduced_;
 };
 
 // Replayed, and not enough.
