@@ -61,6 +61,18 @@ TEST(Pairing, CompletionMayComeMuchLater) {
   EXPECT_EQ(timeline_of(snapshot).allocations[0].free_completed, 3u);
 }
 
+// The free's own call has its stack; a later call that finds the block done has another.
+TEST(Pairing, CompletionRightBehindItsFreeMayBeOfALaterCall) {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, kMiB).alloc(kA + kMiB, kMiB);
+  b.called_from("a").free(kA, kMiB).free_requested(kA + kMiB, kMiB);
+  b.called_from("b").free_completed(kA + kMiB, kMiB);
+  const Snapshot snapshot = b.build();
+  const Timeline timeline = timeline_of(snapshot);
+  EXPECT_TRUE(is_freed_at_once(timeline, 3));
+  EXPECT_FALSE(is_freed_at_once(timeline, 5));
+}
+
 TEST(Pairing, SecondFreeOfAnAddressIsAnOrphan) {
   const Snapshot snapshot = SnapshotBuilder().alloc(kA, 1).free(kA, 1).free(kA, 1).build();
   const Timeline timeline = timeline_of(snapshot);
@@ -282,6 +294,23 @@ TEST(Pools, AllocationBeforeTheSegmentWasObtainedIsInTheDefaultPool) {
   ASSERT_EQ(timeline.allocations.size(), 2u);
   EXPECT_EQ(timeline.pools[timeline.allocations[0].pool_index], PoolId{});
   EXPECT_EQ(timeline.pools[timeline.allocations[1].pool_index], kUserPool);
+}
+
+// 20 of its 40 MiB are unmapped at the end. Before the range was empty it may have been another pool's.
+TEST(Pools, ExpandableRangeIsOfOnePoolWhileAnyOfItIsMapped) {
+  SnapshotBuilder b;
+  const PoolId graph{0, 1};
+  b.segment_map(kA, 20 * kMiB).alloc(kA, 20 * kMiB).free(kA, 20 * kMiB).segment_unmap(kA, 20 * kMiB);
+  b.segment_map(kA, 20 * kMiB).alloc(kA, 12 * kMiB);
+  b.segment_map(kA + 20 * kMiB, 20 * kMiB).alloc(kA + 20 * kMiB, 20 * kMiB).free(kA + 20 * kMiB, 20 * kMiB);
+  b.segment_unmap(kA + 20 * kMiB, 20 * kMiB);
+  b.segment(kA, {live_block(12 * kMiB), {.size = 8 * kMiB}}, {.expandable = true, .pool = graph});
+  const Snapshot snapshot = b.build();
+  const Timeline timeline = timeline_of(snapshot);
+  ASSERT_EQ(timeline.allocations.size(), 3U);
+  EXPECT_EQ(timeline.pools[timeline.allocations[0].pool_index], PoolId{});
+  EXPECT_EQ(timeline.pools[timeline.allocations[1].pool_index], graph);
+  EXPECT_EQ(timeline.pools[timeline.allocations[2].pool_index], graph);
 }
 
 TEST(Pools, RecordedPoolOfTheEventDecides) {

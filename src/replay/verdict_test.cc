@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "model/fatal_oom.h"
 #include "replay/lifetimes.h"
 #include "replay/smallest_cap.h"
 #include "support/demo_recording.h"
@@ -70,6 +71,9 @@ TEST(Verdict, WhereAReplayStoppedWhatTheJobWentOnToAskForCounts) {
   const Verdict verdict = *judge(*demo.verification, failed, Capacity{cap, cap, true}, {});
   EXPECT_EQ(verdict.verdict, VerdictKind::unavoidable);
   EXPECT_EQ(verdict.bytes, 6062093672 - cap);
+  // Not where that replay stopped, but where so much is wanted.
+  EXPECT_EQ(verdict.event, *fatal_oom(demo.verification->timeline.trace()));
+  EXPECT_LT(outcome.stopped_at_event, verdict.event);
 }
 
 TEST(Lifetimes, OfACompletedJobHoldTheRequestItDiedOf) {

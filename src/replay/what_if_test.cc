@@ -279,6 +279,20 @@ TEST(MidLife, TheRangeHoldsOtherOrdersOfTheStart) {
   EXPECT_TRUE(replay_range(requests, question({}, 39 * kMiB)).completed_somewhere);
 }
 
+// 6 and 2 MiB leave pieces of 7 and 5 where they lie. Allocated anew they leave 12, so that 8 are served.
+TEST(MidLife, AReplayThatServesWhatFailedProvesNothing) {
+  SnapshotBuilder b;
+  b.oom(8 * kMiB);
+  b.segment(kA, {live_block(6 * kMiB), {.size = 7 * kMiB}, live_block(2 * kMiB), {.size = 5 * kMiB}});
+  const Snapshot snapshot = b.build();
+  const RequestStream requests = requests_in(snapshot);
+  ASSERT_TRUE(requests.from_mid_life);
+  const Outcome served = replay_what_if(requests, question({}, 20 * kMiB));
+  EXPECT_TRUE(served.failure_served.back());
+  EXPECT_FALSE(fails_as_recorded(requests, served));
+  EXPECT_TRUE(fails_as_recorded(requests, replay_what_if(requests, question({}, 10 * kMiB))));
+}
+
 TEST(MidLife, FirstTensorOfTheProcessIsAskedForAgain) {
   SnapshotBuilder b = twenty_then_thirty();
   b.segment(0x7f00c0000000, {{.size = 2 * kMiB, .requested = 4}});
