@@ -16,7 +16,7 @@ int32_t device_to_explain(const Snapshot& snapshot, const std::vector<int32_t>& 
     const Trace& trace = snapshot.traces[static_cast<size_t>(device)];
     const auto failed = std::find(trace.action.rbegin(), trace.action.rend(), Action::oom);
     const auto at = static_cast<size_t>(trace.action.rend() - failed);
-    if (at > 0) weights[static_cast<size_t>(device)].first = std::max<int64_t>(trace.time_us[at - 1], 1);
+    if (at > 0) weights[static_cast<size_t>(device)].first = std::max<int64_t>(trace.time_at(at - 1), 1);
     if (weights[static_cast<size_t>(device)] > weights[static_cast<size_t>(chosen)]) chosen = device;
     list += (list.empty() ? "" : ", ") + std::to_string(device);
   }

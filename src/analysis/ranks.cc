@@ -363,7 +363,7 @@ RankFacts look_at_rank(const Verification& verification) {
   if (const std::optional<uint32_t> event = fatal_oom(trace)) {
     facts.failed = true;
     facts.request_bytes = trace.size[*event];
-    facts.failed_at_us = trace.time_us[*event];
+    facts.failed_at_us = trace.time_at(*event);
     if (const std::optional<Frame> frame = user_frame(snapshot, trace.stack[*event])) {
       facts.failed_site = frame_text(snapshot, *frame);
     }
@@ -374,7 +374,7 @@ RankFacts look_at_rank(const Verification& verification) {
   facts.curve = allocated_curve(verification, kCurvePoints);
   facts.design = design_of(verification, facts.peak_allocated_bytes);
   facts.design.ended_early = facts.failed || !facts.complete;
-  facts.ends_at_us = trace.size_events() > 0 ? trace.time_us[trace.size_events() - 1] : 0;
+  facts.ends_at_us = trace.size_events() > 0 ? trace.time_at(trace.size_events() - 1) : 0;
   facts.events_sample = sample_events(trace);
   return facts;
 }

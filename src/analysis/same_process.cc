@@ -17,7 +17,7 @@ uint64_t mixed(uint64_t value) {  // the finalizer of splitmix64: every bit depe
 uint64_t event_hash(const Trace& trace, size_t event) {
   const uint64_t what = mixed(trace.addr[event]) ^ mixed(static_cast<uint64_t>(trace.size[event]) * 16 +
                                                          static_cast<uint64_t>(trace.action[event]));
-  return mixed(what ^ static_cast<uint64_t>(trace.time_us[event]));
+  return mixed(what ^ static_cast<uint64_t>(trace.time_at(event)));
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ uint64_t event_hash(const Trace& trace, size_t event) {
 EventSample sample_events(const Trace& trace) {
   EventSample heap;  // the largest of the smallest in front
   for (size_t event = 0; event < trace.size_events(); ++event) {
-    if (trace.time_us[event] == 0) continue;
+    if (trace.time_at(event) == 0) continue;
     const uint64_t hash = event_hash(trace, event);
     if (heap.size() == kSampleSize) {
       if (hash >= heap.front()) continue;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <sched.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
@@ -27,12 +28,20 @@ inline void leave_processor(int processor) {
   if (CPU_COUNT(&allowed) > 0) (void)sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
+// May the process use more than one? The machine may have more than it may use (taskset), and the calling thread may
+// have left all but one: so the first thread is asked.
+inline bool has_several_processors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(getpid(), sizeof allowed, &allowed) != 0) return std::thread::hardware_concurrency() > 1;
+  return CPU_COUNT(&allowed) > 1;
+}
+
 // Asks again and again until `holds()` is true, for at most a few hundred microseconds: then false, and it is time to
 // sleep. With one processor it asks once, since nothing can come of waiting.
 template <class Condition>
 bool spin_until(const Condition& holds) {
-  static const bool has_others = std::thread::hardware_concurrency() > 1;
-  if (!has_others) return holds();
+  static const bool has_several = has_several_processors();
+  if (!has_several) return holds();
   constexpr std::chrono::microseconds kMost{300};
   const auto end = std::chrono::steady_clock::now() + kMost;
   do {

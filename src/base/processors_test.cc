@@ -15,6 +15,23 @@ TEST(Processors, SpinsUntilItHoldsOrGivesUp) {
   EXPECT_GT(asked, 1);
 }
 
+TEST(Processors, WhatTheProcessMayUseCounts) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(has_several_processors(), CPU_COUNT(&before) > 1);
+  std::thread([] {
+    leave_processor(this_processor());
+    leave_processor(this_processor());
+  }).join();
+  EXPECT_EQ(has_several_processors(), CPU_COUNT(&before) > 1);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(this_processor()), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_FALSE(has_several_processors());
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 TEST(Processors, AThreadLeavesAProcessorUnlessThereIsNoOther) {
   std::thread([] {
     cpu_set_t allowed;

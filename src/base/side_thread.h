@@ -18,7 +18,8 @@ namespace oomscope {
 
 class SideThread {
  public:
-  // A piece of work of some ten microseconds; false: nothing to do until the next wake(). Must not throw.
+  // A piece of work of some ten microseconds; false: nothing to do until the next wake(). Must not throw, must not wait
+  // for anybody, and what it uses must outlive it: until remove(), or the end of the SideThread.
   using Duty = std::function<bool()>;
 
   SideThread() = default;

@@ -9,10 +9,10 @@ namespace oomscope {
 namespace {
 
 TEST(SideThread, DoesWhatThereIsToDoAndWaitsForMore) {
-  SideThread side;
   std::atomic<int> wanted = 3;
   std::atomic<int> done = 0;
-  std::binary_semaphore caught_up{0};
+  std::counting_semaphore<> caught_up{0};
+  SideThread side;
   ASSERT_TRUE(side.add(&done, [&] {
     if (done == wanted) return false;
     if (++done == wanted) caught_up.release();
@@ -27,12 +27,12 @@ TEST(SideThread, DoesWhatThereIsToDoAndWaitsForMore) {
 }
 
 TEST(SideThread, TheLastDutyGoesFirst) {
-  SideThread side;
   std::atomic<int> last = 0;
   std::atomic<int> last_at_first = -1;
-  std::binary_semaphore begun{0};
-  std::binary_semaphore go{0};
-  std::binary_semaphore ended{0};
+  std::counting_semaphore<> begun{0};
+  std::counting_semaphore<> go{0};
+  std::counting_semaphore<> ended{0};
+  SideThread side;
   ASSERT_TRUE(side.add(&last_at_first, [&] {
     begun.release();
     go.acquire();
@@ -50,9 +50,9 @@ TEST(SideThread, TheLastDutyGoesFirst) {
 }
 
 TEST(SideThread, WhatIsRemovedDoesNotRunAnyMore) {
-  SideThread side;
   std::atomic<int> runs = 0;
   std::atomic<int> others = 0;
+  SideThread side;
   ASSERT_TRUE(side.add(&runs, [&] { return ++runs % 2 == 0; }));
   ASSERT_TRUE(side.add(&others, [&] { return ++others % 2 == 0; }));
   while (runs < 10) side.wake();
@@ -69,8 +69,8 @@ TEST(SideThread, EndsWithDutiesLeft) {
 }
 
 TEST(SideThread, WhatAlwaysHasMoreToDoCanBeRemoved) {
-  SideThread side;
   std::atomic<int64_t> runs = 0;
+  SideThread side;
   ASSERT_TRUE(side.add(&runs, [&] { return ++runs > 0; }));
   while (runs < 10) side.wake();
   side.remove(&runs);

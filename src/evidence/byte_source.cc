@@ -1,6 +1,7 @@
 #include "evidence/byte_source.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,10 @@ class FileSource final : public ByteSource {
     return static_cast<size_t>(got);
   }
   [[nodiscard]] int64_t size_hint_bytes() const override { return size_bytes_; }
+  [[nodiscard]] bool would_wait() override {
+    pollfd state{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    return poll(&state, 1, 0) == 0;
+  }
 
  private:
   int descriptor_;
@@ -71,6 +76,7 @@ class PrefixedSource final : public ByteSource {
     return count;
   }
   [[nodiscard]] int64_t size_hint_bytes() const override { return rest_->size_hint_bytes(); }
+  [[nodiscard]] bool would_wait() override { return given_ == front_.size() && rest_->would_wait(); }
   [[nodiscard]] bool has_another() override { return rest_->has_another(); }
 
  private:

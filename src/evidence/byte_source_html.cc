@@ -45,6 +45,8 @@ class HtmlPickleSource final : public ByteSource {
     return given;
   }
 
+  [[nodiscard]] bool would_wait() override { return begin_ == end_ && page_->would_wait(); }
+
   // The start alone may be a word of the page's script; this many digits of base64 are none.
   [[nodiscard]] bool has_another() override {
     constexpr int kLongText = 64;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <lzma.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -127,6 +128,35 @@ TEST(ByteSource, FindsThePickleInAPage) {
   std::string code;
   std::unique_ptr<ByteSource> source = html_pickle_source(memory_source(none));
   EXPECT_TRUE(read_all(*source, code).empty());
+}
+
+TEST(ByteSource, APipeSaysWhenReadingItWouldWait) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  Result<std::unique_ptr<ByteSource>> opened = open_file_source("/proc/self/fd/" + std::to_string(ends[0]));
+  ASSERT_TRUE(opened.has_value());
+  const Bytes packed = zstd_packed(some_bytes(1000));
+  Result<std::unique_ptr<ByteSource>> source =
+      unpacking_source(Packing::zstd, prefixed_source({packed[0]}, *std::move(opened)));
+  ASSERT_TRUE(source.has_value());
+  const auto put = [&](size_t from, size_t to) { return write(ends[1], packed.data() + from, to - from) > 0; };
+  EXPECT_FALSE((*source)->would_wait());
+  ASSERT_TRUE(put(1, packed.size()));
+  const auto got = [&] {
+    Bytes bytes(2000);
+    const Result<size_t> count = (*source)->read(bytes);
+    return count.has_value() ? static_cast<int64_t>(*count) : -1;
+  };
+  EXPECT_EQ(got(), 1000);
+  EXPECT_TRUE((*source)->would_wait());
+  ASSERT_TRUE(put(0, packed.size()));
+  EXPECT_FALSE((*source)->would_wait());
+  EXPECT_EQ(got(), 1000);
+  EXPECT_TRUE((*source)->would_wait());
+  (void)close(ends[1]);
+  EXPECT_FALSE((*source)->would_wait());
+  EXPECT_EQ(got(), 0);
+  (void)close(ends[0]);
 }
 
 TEST(HtmlSource, SaysWhetherAnotherSnapshotFollows) {

@@ -47,6 +47,7 @@ class PackedInput {
   }
   [[nodiscard]] uint8_t* data() { return buffer_.data() + begin_; }
   [[nodiscard]] size_t size() const { return end_ - begin_; }
+  [[nodiscard]] bool would_wait() { return begin_ == end_ && packed_->would_wait(); }
   void consume(size_t count) { begin_ += count; }
 
  private:
@@ -91,6 +92,7 @@ class GzipSource final : public ByteSource {
     }
     return given_or_error(wanted - stream_.avail_out, error_);
   }
+  [[nodiscard]] bool would_wait() override { return input_.would_wait(); }
 
  private:
   PackedInput input_;
@@ -136,6 +138,7 @@ class ZstdSource final : public ByteSource {
     }
     return given_or_error(output.pos, error_);
   }
+  [[nodiscard]] bool would_wait() override { return input_.would_wait(); }
 
  private:
   PackedInput input_;
@@ -172,6 +175,7 @@ class XzSource final : public ByteSource {
     }
     return given_or_error(out.size() - stream_.avail_out, error_);
   }
+  [[nodiscard]] bool would_wait() override { return input_.would_wait(); }
 
  private:
   PackedInput input_;

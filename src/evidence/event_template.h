@@ -100,7 +100,7 @@ class EventTemplates {
   bool run(TraceBuilder& trace);
   // The general path has decoded `row`, the dictionary at `stack_position`, up to the window's cursor.
   void learn(const EventRow& row, size_t stack_position);
-  // Room in the columns for some more events.
+  // Room in the columns for some more events; tells who follows the trace.
   void make_room(TraceBuilder& trace);
   [[nodiscard]] int64_t memory_bytes() const { return stack_bytes_.memory_bytes(); }
 

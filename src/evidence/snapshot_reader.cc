@@ -101,17 +101,19 @@ Result<Snapshot> decode(ByteSource& source, const std::string& name, const Snaps
                                          .use_template = options.use_template,
                                          .keeps_times = options.keeps_times,
                                          .follow = options.follow});
-  Result<Done> ran = [&] {
+  SnapshotMachine::Top top;
+  const Result<Done> ran = [&] {
     const AtEnd ended{options.decoded};  // before the traces change or go, also where memory runs out
-    return machine.run();
+    Result<Done> result = machine.run();
+    if (result.has_value()) top = machine.take_top();  // which may still add an event
+    return result;
   }();
   if (!ran.has_value()) {
-    Error error = std::move(ran.error());
+    Error error = ran.error();
     error.where = "error.at-byte";
     error.values.emplace_back("file", name);
     return error;
   }
-  SnapshotMachine::Top top = machine.take_top();
   const std::optional<Damage>& damage = machine.damage();
   Result<Snapshot> snapshot = assemble_snapshot(tables, top, damage.has_value());
   bool is_lost = damage.has_value() && (!snapshot.has_value() || is_empty(*snapshot));

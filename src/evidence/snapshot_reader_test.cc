@@ -216,6 +216,24 @@ TEST(SnapshotReader, EveryCutGivesWhatCameBefore) {
   EXPECT_EQ(segments_before, 2U);
 }
 
+TEST(SnapshotReader, NobodyIsToldOfATraceOnceItIsDecoded) {
+  const std::string bytes =
+      pickle(Dict{{"segments", List{}}, {"device_traces", List{List{event("alloc", 512, 512, List{})}}}});
+  int told = 0;
+  for (size_t length = 0; length <= bytes.size(); ++length) {
+    int times_decoded = 0;
+    const SnapshotReadOptions options = {.follow =
+                                             [&](const Trace&, bool) {
+                                               EXPECT_EQ(times_decoded, 0) << length;
+                                               ++told;
+                                             },
+                                         .decoded = [&] { ++times_decoded; }};
+    (void)read(bytes.substr(0, length), options);
+    EXPECT_EQ(times_decoded, length == 0 ? 0 : 1) << length;
+  }
+  EXPECT_GT(told, 1);
+}
+
 TEST(SnapshotReader, ACutAmongTheSegmentsKeepsTheWholeOnes) {
   const Pickled last = segment(512, List{block(512, 1, "active_allocated"), block(513, 1, "HERE")}, 2);
   const std::string bytes =

@@ -86,7 +86,7 @@ const uint8_t* StackBytes::read_single(const uint8_t* cursor, const uint8_t* end
 void StackBytes::clear() {
   bytes_.clear();
   entries_.assign(1, Entry{});
-  slots_.assign(slots_.size(), 0);
+  slots_.assign(kFirstSlots, 0);  // few, since a hostile file can ask for this at every event
   last_ = 0;
 }
 

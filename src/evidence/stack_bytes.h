@@ -14,7 +14,7 @@ namespace oomscope {
 
 class StackBytes {
  public:
-  StackBytes(ReaderTables& tables, MemoTable& memo) : tables_(tables), memo_(memo), slots_(1024, 0) {}
+  StackBytes(ReaderTables& tables, MemoTable& memo) : tables_(tables), memo_(memo), slots_(kFirstSlots, 0) {}
 
   // `cursor` is behind the MARK of a list: reads memo-gets of frames up to and with APPENDS; SETITEMS must
   // follow. nullptr: something else.
@@ -48,6 +48,8 @@ class StackBytes {
     return guess.length > 0 && guess.length <= static_cast<size_t>(end - cursor) &&
            std::memcmp(bytes_.data() + guess.offset, cursor, guess.length) == 0;
   }
+
+  static constexpr size_t kFirstSlots = 1024;
 
   const uint8_t* find(const uint8_t* cursor, const uint8_t* end, StackId& stack);
   bool add(std::span<const uint8_t> bytes, uint64_t hash, size_t slot);

@@ -20,10 +20,12 @@ void PairingAhead::follow(const Trace& trace, bool is_moving) {
     is_added_ = side_.add(this, [this] { return pair_some(); });
   }
   if (followed_ != &trace || !is_added_) return;
-  if (!is_moving && events - wanted_ < kBatch) return;
+  const bool has_moved = columns_.addr == nullptr;
+  if (!is_moving && !has_moved && events - wanted_ < kBatch) return;
   std::unique_lock<std::mutex> guard(lock_);
   if (is_moving) {
     caught_up_.wait(guard, [this] { return done_ == wanted_; });
+    columns_ = {};  // another trace may come to lie there
     return;
   }
   columns_ = EventColumns::of(trace);

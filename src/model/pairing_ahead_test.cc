@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "support/trace_builder.h"
@@ -105,6 +106,32 @@ TEST(PairingAhead, AnotherTraceIsNotTaken) {
   EXPECT_FALSE(ahead.finish(snapshot.traces[0]).has_value());
   ahead.follow(snapshot.traces[0], false);
   EXPECT_FALSE(ahead.finish(other.traces[0]).has_value());
+}
+
+TEST(PairingAhead, AnotherTraceWhereItHasBeenIsNotTaken) {
+  Snapshot snapshot = made_recording(100000);
+  Trace& trace = snapshot.traces[0];
+  SideThread side;
+  PairingAhead ahead(side);
+  ahead.follow(trace, false);
+  ahead.follow(trace, true);
+  std::reverse(trace.addr.begin(), trace.addr.end());  // now that it has gone
+  EXPECT_FALSE(ahead.finish(trace).has_value());
+}
+
+TEST(PairingAhead, ATraceThatMovedShortlyBeforeItsEndIsTaken) {
+  const Snapshot snapshot = made_recording(100000);
+  const Trace& whole = snapshot.traces[0];
+  SideThread side;
+  PairingAhead ahead(side);
+  Trace growing = first_events(whole, 99900);
+  ahead.follow(growing, false);
+  ahead.follow(growing, true);
+  growing = first_events(whole, 100000);
+  ahead.follow(growing, false);
+  const std::optional<Pairs> pairs = ahead.finish(growing);
+  ASSERT_TRUE(pairs.has_value());
+  expect_equal(*pairs, pair_events(whole));
 }
 
 TEST(PairingAhead, OnceStoppedTheTraceMayGo) {

@@ -197,7 +197,7 @@ class StructureFinder {
   void make_spans() {
     const uint32_t events = static_cast<uint32_t>(trace_.size_events());
     for (uint32_t i = 0; i < events; ++i) {
-      if (next_mark_ < marks_.size() && trace_.time_us[i] != 0) advance_marks(trace_.time_us[i], i);
+      if (next_mark_ < marks_.size() && trace_.time_at(i) != 0) advance_marks(trace_.time_at(i), i);
       const Action action = trace_.action[i];
       const StackTraits& traits = out_.traits(trace_.stack[i]);
       if (action == Action::free_requested) {

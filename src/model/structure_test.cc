@@ -44,8 +44,13 @@ class Job {
     marks_.push_back({std::string(name), is_start, next_});
     return *this;
   }
+  Job& without_times() {
+    has_times_ = false;
+    return *this;
+  }
   Structure structure() {
     snapshot_ = builder_.build();
+    if (!has_times_) snapshot_.traces[0].time_us.clear();
     for (const auto& [name, is_start, time] : marks_) {
       snapshot_.annotations.push_back(
           {.name = snapshot_.strings.intern(name), .is_start = is_start, .device = 0, .time_us = time});
@@ -65,6 +70,7 @@ class Job {
   Snapshot snapshot_;
   Timeline timeline_;
   int next_ = 0;
+  bool has_times_ = true;
 };
 
 std::vector<Phase> phases_of(const Structure& structure) {
@@ -130,6 +136,11 @@ TEST(Structure, AnnotationsMayEndInAnyOrder) {
 }
 
 // Each of these took time squared once: minutes.
+TEST(Structure, AnnotationsOfEventsWithoutTimesAreNotPlaced) {
+  const Structure marked = Job().mark("oomscope.phase:saving", true).step_of_training().without_times().structure();
+  EXPECT_EQ(phases_of(marked), phases_of(Job().step_of_training().structure()));
+}
+
 TEST(Structure, ManyAnnotationsAndSpansTakeLinearTime) {
   constexpr int kMany = 100000;
   Job job;

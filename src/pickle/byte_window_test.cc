@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
+#include <new>
 #include <vector>
 
 namespace oomscope {
@@ -89,6 +89,53 @@ TEST(ByteWindow, KeepsTheBytesBeforeAnError) {
     EXPECT_EQ(read_all(window, 100), source.bytes());
     ASSERT_TRUE(window.source_error().has_value());
     EXPECT_EQ(window.source_error()->code, "broken");
+  }
+}
+
+// Somebody has it open and writes no more.
+class OpenPipe final : public ByteSource {
+ public:
+  explicit OpenPipe(size_t size) : left_(size) {}
+  Result<size_t> read(std::span<uint8_t> out) override {
+    EXPECT_GT(left_, 0U) << "waits for ever";
+    const size_t count = std::min(out.size(), left_);
+    std::fill_n(out.begin(), count, uint8_t{1});
+    left_ -= count;
+    return count;
+  }
+  [[nodiscard]] bool would_wait() override { return left_ == 0; }
+
+ private:
+  size_t left_;
+};
+
+TEST(ByteWindow, DoesNotWaitForMoreThanIsAskedFor) {
+  for (uint64_t read_ahead_after : {uint64_t{0}, uint64_t{5000}, UINT64_MAX}) {
+    OpenPipe source(10000);
+    ByteWindow window(source, 1024, read_ahead_after);
+    EXPECT_TRUE(window.skip(9999));
+    EXPECT_TRUE(window.ensure(1));
+  }
+}
+
+class OutOfMemory final : public ByteSource {
+ public:
+  Result<size_t> read(std::span<uint8_t> out) override {
+    if (++reads_ == 8) throw std::bad_alloc();
+    std::fill(out.begin(), out.end(), uint8_t{1});
+    return out.size();
+  }
+
+ private:
+  int reads_ = 0;
+};
+
+TEST(ByteWindow, WhatTheSourceThrowsReachesTheReader) {
+  for (uint64_t read_ahead_after : {uint64_t{0}, UINT64_MAX}) {
+    OutOfMemory source;
+    ByteWindow window(source, 1024, read_ahead_after);
+    EXPECT_TRUE(window.skip(7 * 1024));
+    EXPECT_THROW((void)window.skip(1024), std::bad_alloc);
   }
 }
 

@@ -25,15 +25,22 @@ bool ReadAhead::start() {
 
 bool ReadAhead::fill_ahead() {
   const std::lock_guard<std::mutex> guard(reading_);
-  if (has_ended_ || filled_ - given_back_ == kBuffers) return false;
-  fill_next();
+  if (has_ended_ || filled_ - given_back_ == kBuffers || source_.would_wait()) return false;
+  try {
+    fill_next();
+  } catch (...) {
+    thrown_ = std::current_exception();
+    has_ended_ = true;
+  }
   return true;
 }
 
+// Less than a buffer where the source would wait for more: the consumer may need none, and none may ever come.
 void ReadAhead::fill_next() {
   Buffer& buffer = buffers_[filled_ % kBuffers];
   buffer.size = 0;
   while (buffer.size < data_bytes_ && !buffer.is_last) {
+    if (buffer.size > 0 && source_.would_wait()) break;
     Result<size_t> got = source_.read({buffer.data + buffer.size, data_bytes_ - buffer.size});
     if (!got.has_value()) {
       buffer.error = std::move(got.error());
@@ -57,7 +64,9 @@ ReadAhead::Buffer& ReadAhead::take() {
   std::unique_lock<std::mutex> guard(reading_, std::defer_lock);
   (void)spin_until([&] { return filled_ > wanted || guard.try_lock(); });
   if (filled_ <= wanted && !guard.owns_lock()) guard.lock();
-  if (filled_ <= wanted) fill_next();  // nobody is at it
+  if (filled_ > wanted) return buffers_[wanted % kBuffers];
+  if (thrown_) std::rethrow_exception(thrown_);
+  fill_next();  // nobody is at it
   return buffers_[wanted % kBuffers];
 }
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -41,6 +42,7 @@ inline void run_parallel(size_t count, int threads, const std::function<void(siz
   try {
     while (workers.size() + 1 < most) workers.emplace_back(work);
   } catch (const std::system_error&) {  // no more threads to be had: those that run do the work
+  } catch (const std::bad_alloc&) {     // the same
   }
   work();
   for (std::thread& worker : workers) worker.join();

@@ -78,7 +78,7 @@ struct SparseColumn {
   bool operator==(const SparseColumn&) const = default;
 };
 
-// The events of one device, oldest first; all columns have the same length.
+// The events of one device, oldest first; all columns have the same length but for those that say when they are empty.
 struct Trace {
   HugeVector<Action> action;
   HugeVector<uint64_t> addr;
@@ -93,6 +93,7 @@ struct Trace {
   SparseColumn<StringId> user_metadata;
   [[nodiscard]] size_t size_events() const { return action.size(); }
   [[nodiscard]] StreamId stream(size_t event) const { return streams[stream_index.at(event)]; }
+  [[nodiscard]] int64_t time_at(size_t event) const { return time_us.empty() ? 0 : time_us[event]; }
 };
 
 enum class BlockState : uint8_t { active_allocated, active_pending_free, inactive };
