@@ -73,6 +73,10 @@ std::string outcome_text(const ReplayResult& result, const Verification& verific
   const bool unlimited = !result.cap_bytes && verification.refused_requests > 0;
   std::string text = outcome.completed ? replay_word(unlimited ? "completes-unlimited" : "completes", language)
                                        : failure_text(outcome, language);
+  if (outcome.completed && outcome.library_tries > 0) {
+    text += say(Phrase{.key = "replay.if-libraries-do-without"}.with("count", format_count(outcome.library_tries)),
+                language);
+  }
   if (result.outcome.completed_somewhere != result.outcome.completed_everywhere)
     text += replay_word(verification.timeline.starts_mid_life ? "start-decides" : "addresses-decide", language);
   return text;
