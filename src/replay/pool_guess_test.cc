@@ -1,8 +1,12 @@
 // Segments blamed for a difference become pools of their own.
 #include "replay/pool_guess.h"
 
+#include <algorithm>
+#include <memory>
+
 #include <gtest/gtest.h>
 
+#include "replay/verify.h"
 #include "support/trace_builder.h"
 
 namespace oomscope {
@@ -88,6 +92,42 @@ TEST(PoolGuess, HasNothingToGuessWhereEventsNameTheirPool) {
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
   EXPECT_FALSE(PoolGuess(timeline).learn(at(0)));
+}
+
+// A is free and not reused: as if it were of a pool. With `strays`, blocks of C then leave gaps that nothing explains.
+SnapshotBuilder one_pool_that_went(bool strays) {
+  SnapshotBuilder b;
+  b.segment_alloc(kA, 20 * kMiB).alloc(kA, 5 * kMiB).free(kA, 5 * kMiB);
+  b.segment_alloc(kC, 20 * kMiB).alloc(kC, 5 * kMiB).segment_free(kA, 20 * kMiB);
+  if (!strays) return std::move(b.segment(kC, {live_block(5 * kMiB), {.size = 15 * kMiB}}));
+  b.alloc(kC + 7 * kMiB, 2 * kMiB).alloc(kC + 11 * kMiB, 2 * kMiB).alloc(kC + 15 * kMiB, 2 * kMiB);
+  return std::move(b.segment(kC, {live_block(5 * kMiB),
+                                  {.size = 2 * kMiB},
+                                  live_block(2 * kMiB),
+                                  {.size = 2 * kMiB},
+                                  live_block(2 * kMiB),
+                                  {.size = 2 * kMiB},
+                                  live_block(2 * kMiB),
+                                  {.size = 3 * kMiB}}));
+}
+
+size_t count_pools(const Verification& verification) {
+  return static_cast<size_t>(std::count_if(verification.timeline.pools.begin(), verification.timeline.pools.end(),
+                                           [](const PoolId& pool) { return !pool.is_default(); }));
+}
+
+TEST(GuessedPool, IsKeptWhereItExplainsAll) {
+  const Snapshot snapshot = one_pool_that_went(false).build();
+  const std::unique_ptr<Verification> found = verify(snapshot, 0);
+  EXPECT_TRUE(found->exact());
+  EXPECT_EQ(count_pools(*found), 1u);
+}
+
+TEST(GuessedPool, IsDroppedWhereItOnlyGetsFurther) {
+  const Snapshot snapshot = one_pool_that_went(true).build();
+  const std::unique_ptr<Verification> found = verify(snapshot, 0);
+  EXPECT_FALSE(found->exact());
+  EXPECT_EQ(count_pools(*found), 0u);
 }
 
 TEST(GuessedPool, OfMemoryAtTheStartReachesTheStartState) {

@@ -168,7 +168,8 @@ class Verifier {
       if (!difference || !guess.learn(*difference)) break;
       next = try_with(tried.v->config.rules, guess.spans(), corrected);
     }
-    if (!next || !better(*next, tried)) return tried;
+    // A wrong guess gets further too, as each replay with more freedom does: only one that explains all of it is kept.
+    if (!next || !next->v->exact()) return tried;
     next->pools_guessed = true;
     return *std::move(next);
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "analysis/run_facts.h"
 #include "remedies/causes.h"
 
 namespace oomscope {
@@ -58,6 +59,11 @@ std::vector<Finding> find_findings(const CaseFacts& facts) {
     const CauseGuide* guide = find_cause_guide(finding.id);
     // Of a log, the rule knows which of them its figures contradict.
     if (facts.run != nullptr && guide != nullptr) finding.claims.assign(guide->claims.begin(), guide->claims.end());
+  }
+  // What the replay makes wrong, the rules read wrong.
+  const bool is_inexact = facts.run != nullptr && !facts.run->diagnosis->verification->exact();
+  for (Finding& finding : findings) {
+    if (is_inexact && finding.confidence == Confidence::high) finding.confidence = Confidence::medium;
   }
   // A recording shows causes and their symptoms, in the table's order; a log shows one failure, and how sure its
   // readings are.

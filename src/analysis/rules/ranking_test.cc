@@ -44,6 +44,11 @@ class Job {
     next_ += static_cast<uint64_t>(size);
     return *this;
   }
+  // At an address where no allocator would put it.
+  Job& strays(const Frames& frames, int64_t size) {
+    at(frames).segment_alloc(next_, 2 * size).alloc(next_ + static_cast<uint64_t>(size), size);
+    return *this;
+  }
   Job& frees_last(int blocks) {
     for (int i = 0; i < blocks; ++i) {
       builder_.free(live_.back().first, live_.back().second).segment_free(live_.back().first, live_.back().second);
@@ -112,6 +117,12 @@ TEST(Ranking, ChangesAreThoseOfTheGuide) {
     for (const Change& change : finding.changes) {
       EXPECT_NE(std::find(guide->remedies.begin(), guide->remedies.end(), change.remedy), guide->remedies.end());
     }
+  }
+}
+
+TEST(Ranking, NothingIsSureWhereTheReplayIsNotExact) {
+  for (const Finding& finding : job_that_keeps_graphs().strays(linear(1), kUnit).fails(linear(1), 8 * kUnit)) {
+    EXPECT_NE(finding.confidence, Confidence::high) << finding.id;
   }
 }
 
