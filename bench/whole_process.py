@@ -27,6 +27,12 @@ def measured(command):
     return time.perf_counter() - before, usage.ru_maxrss / 1024
 
 
+def behind_itself(command, runs):
+    for _ in range(3):
+        measured(command)
+    return [measured(command)[0] for _ in range(runs)]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -41,9 +47,7 @@ def main():
         load = [sys.executable, "-c", f"import pickle; pickle.load(open({path!r}, 'rb'))"]
         for name, ours in (("show --json", [arguments.program, "show", "--json", path]),
                            ("why", [arguments.program, "why", path])):
-            measured(ours)
-            measured(load)
-            behind = [[measured(command)[0] for _ in range(arguments.runs)] for command in (ours, load)]
+            behind = [behind_itself(command, arguments.runs) for command in (ours, load)]
             pairs = [(measured(ours), measured(load)) for _ in range(arguments.runs)]
             ratios = sorted(theirs[0] / mine[0] for mine, theirs in pairs)
             mine, theirs = (statistics.median(seconds) for seconds in behind)

@@ -200,6 +200,17 @@ Phrase peak_sentence(const Diagnosis& diagnosis, const Changes& changes) {
       .with("bytes", format_mib(saved));
 }
 
+// Of a run that nothing failed in, but that was under a limit.
+void add_limit_caveat(const Diagnosis& diagnosis, Changes& changes) {
+  if (diagnosis.instant.failed || !diagnosis.capacity.is_limit || diagnosis.capacity.high_bytes == 0) return;
+  const bool is_shaped =
+      !changes.cap_bytes && changes.recorded_reserved_bytes > diagnosis.verification->replay->peak_reserved().bytes;
+  changes.caveats.push_back(Caveat{.code = is_shaped ? "limit-shaped-the-run" : "limit-was-met",
+                                   .values = {{"low", format_bytes(diagnosis.capacity.low_bytes)},
+                                              {"high", format_bytes(diagnosis.capacity.high_bytes)}},
+                                   .source = CaveatSource::recording});
+}
+
 }  // namespace
 
 uint32_t limit_begins(const Diagnosis& diagnosis) {
@@ -280,6 +291,7 @@ Result<Changes> find_changes(const Diagnosis& diagnosis, const WhyOptions& optio
   changes.recorded_reserved_bytes = recorded.peak_reserved;
   changes.recorded_completes = recorded.completed;
   changes.runs_prove = !diagnosis.instant.failed || fails_as_recorded(requests, recorded);
+  add_limit_caveat(diagnosis, changes);
   OOM_TRY(const Floor pages, page_floor_bytes(table.rounded, table.page_bytes));
   changes.page_floor_bytes = pages.bytes;
   if (!*packing) return packing->error();

@@ -7,6 +7,7 @@
 #include "analysis/why.h"
 #include "base/bytes_text.h"
 #include "model/fatal_oom.h"
+#include "model/stack_traits.h"
 #include "types/context_size.h"
 
 namespace oomscope {
@@ -21,6 +22,7 @@ struct LiveBytes {
   int64_t tensors = 0;  // as requested
   int64_t tails = 0;    // rounding and unsplit remainders
   int64_t pending = 0;  // freed, waiting for other streams
+  int64_t pending_requested = 0;
   int64_t free = 0;
 };
 
@@ -36,6 +38,7 @@ LiveBytes live_bytes(const CachingAllocator& allocator) {
         live.free += block->size;
       } else {
         live.pending += block->size;
+        live.pending_requested += block->requested_size;
       }
     }
   }
@@ -96,10 +99,6 @@ class Diagnostician {
       find_capacity();
     } else if (out_.verification->limit) {
       out_.capacity = Capacity{out_.verification->limit->low_bytes, out_.verification->limit->high_bytes, true};
-      out_.caveats.push_back(Caveat{
-          .code = "limit-shaped-the-run",
-          .values = {{"low", format_bytes(out_.capacity.low_bytes)}, {"high", format_bytes(out_.capacity.high_bytes)}},
-          .source = CaveatSource::recording});
     }
     const LiveBytes live = live_bytes(allocator);
     out_.pinned = pinned_space(allocator);
@@ -108,7 +107,7 @@ class Diagnostician {
     }
     out_.free_space = free_space_for(allocator, std::max<int64_t>(instant.request_bytes, kSmallSize + 1), stream, pool);
     if (failed) out_.free_space = free_space_for(allocator, instant.request_bytes, stream, pool);
-    // Also what was freed but still waits for other streams is counted as live: no allocator may reuse it either.
+    // Also what was freed but still waits for other streams is counted as live: no allocator may reuse it meanwhile.
     out_.floor_bytes = std::max(stats.requested_bytes.all().peak, instant.requested_bytes + instant.request_bytes);
     if (!failed) out_.floor_bytes = whole.peak_requested().bytes;
     decide_kind();
@@ -277,7 +276,7 @@ class Diagnostician {
   void fill_sentence(const LiveBytes& live) {
     const Instant& instant = out_.instant;
     if (!instant.failed) {
-      fill_peak_sentence();
+      fill_peak_sentence(live);
       return;
     }
     const Phrase free = range_phrase(live.free + unreserved(), live.free + unreserved_at_most());
@@ -359,7 +358,7 @@ class Diagnostician {
               why_phrase(unreserved() == unreserved_at_most() ? "bytes" : "bytes-up-to").with("bytes", most));
   }
 
-  void fill_peak_sentence() {
+  void fill_peak_sentence(const LiveBytes& live) {
     const Instant& instant = out_.instant;
     if (!snapshot_.complete && trace().size_events() == 0) {
       out_.sentence = why_phrase("cut-before-events");
@@ -384,8 +383,15 @@ class Diagnostician {
             .with("live", format_mib(out_.floor_bytes))
             .with("when", when_phrase(instant.event))
             .with("place", place_phrase())
+            .with("need", need_phrase(live))
             .with("reserved", format_mib(reserved.bytes))
             .with("reserved_when", reserved.event == instant.event ? why_phrase("then") : when_phrase(reserved.event));
+  }
+
+  // What only waits for other streams is needed by the program's order, not by its tensors.
+  static Phrase need_phrase(const LiveBytes& live) {
+    if (live.pending == 0) return why_phrase("no-less");
+    return why_phrase("waits-for-streams").with("pending", format_mib(live.pending_requested));
   }
 
   static Phrase when_phrase(uint32_t event) {
@@ -420,12 +426,14 @@ class Diagnostician {
     const char* start = trace().size_events() == 0 ? "trust-no-history"
                         : timeline.starts_mid_life ? "trust-mid-life"
                                                    : "trust-from-start";
+    // A stack of C++ frames alone names no line of the program.
+    const std::vector<StackTraits> stacks_seen = stack_traits(snapshot_);
     int64_t with_stack = 0;
     int64_t allocs = 0;
     for (const Allocation& allocation : timeline.allocations) {
       if (allocation.begin == kNoEvent) continue;
       allocs += 1;
-      with_stack += allocation.stack != StackId::none ? 1 : 0;
+      with_stack += stacks_seen[static_cast<size_t>(allocation.stack)].has(Trait::python) ? 1 : 0;
     }
     Phrase stacks;
     if (allocs > 0) stacks = why_phrase("trust-stacks").with("percent", format_percent(with_stack, allocs));

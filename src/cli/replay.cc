@@ -14,6 +14,7 @@
 #include "replay/verdict.h"
 #include "replay/what_if.h"
 #include "report/replay_document.h"
+#include "types/recording_call.h"
 
 namespace oomscope {
 namespace {
@@ -166,7 +167,8 @@ Result<int> run(const Options& options, Output& output) {
     return Error{.code = "no-history",
                  .what = "error.no-history",
                  .where = arguments.snapshot.path,
-                 .hint = "error.no-history.hint"};
+                 .hint = "error.no-history.hint",
+                 .values = {{"call", recording_call(*verification.timeline.snapshot)}}};
   }
   Caveats caveats;
   OOM_TRY(const WhatIf question, ask(arguments, verification, caveats));

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/load_snapshot.h"
 #include "cli/stats_file.h"
+#include "types/recording_call.h"
 
 namespace oomscope {
 namespace {
@@ -244,7 +245,8 @@ Result<int> run(const Options& options, Output& output) {
     return Error{.code = "snapshot-without-trace",
                  .what = "error.snapshot-without-trace",
                  .where = arguments.snapshot.path,
-                 .hint = "error.no-history.hint"};
+                 .hint = "error.no-history.hint",
+                 .values = {{"call", recording_call(snapshot)}}};
   }
   OOM_TRY([[maybe_unused]] const Done compared, compare_stats(arguments.stats_path, totals));
   if (!snapshot.complete || totals.alloc_total + totals.driver_total == 0) output.set_incomplete();

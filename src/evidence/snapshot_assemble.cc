@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "types/limits.h"
+#include "types/recording_call.h"
 
 namespace oomscope {
 namespace {
@@ -175,11 +176,27 @@ int64_t count_unknown(const HugeVector<Action>& actions) {
 // The dump itself, and the end of a free that was asked for before, are not what anybody asked for since.
 bool is_history(Action action) { return action != Action::snapshot && action != Action::free_completed; }
 
+// Before torch 2.1 a recording that was only switched on has a ring of one entry, which the dump itself may have taken;
+// of later releases a dump with no event before it looks like that.
+bool is_of_ring_of_one(const Snapshot& snapshot, const Trace& trace) {
+  return trace.action[0] != Action::snapshot || is_before_torch_2_1(snapshot);
+}
+
+void note_no_history(Snapshot& snapshot, size_t events, bool has_ring_of_one) {
+  const auto live = std::count_if(snapshot.blocks.begin(), snapshot.blocks.end(),
+                                  [](const SnapshotBlock& block) { return block.state != BlockState::inactive; });
+  if (events == 1 && live <= 1) return;  // that may be all there was
+  note(snapshot, has_ring_of_one ? "last-event-only" : "no-history");
+  snapshot.caveats.back().values.emplace_back("call", recording_call(snapshot));
+}
+
 void check_traces(ReaderTables& tables, bool is_damaged, bool ends_in_segments) {
   Snapshot& snapshot = tables.snapshot;
   size_t events = 0;
+  bool has_ring_of_one = false;
   int64_t unknown_actions = 0;
   for (Trace& trace : snapshot.traces) {
+    has_ring_of_one = has_ring_of_one || (trace.size_events() == 1 && is_of_ring_of_one(snapshot, trace));
     if (!is_damaged && std::none_of(trace.action.begin(), trace.action.end(), is_history)) trace = Trace{};
     events += trace.size_events();
     unknown_actions += count_unknown(trace.action);
@@ -187,8 +204,8 @@ void check_traces(ReaderTables& tables, bool is_damaged, bool ends_in_segments) 
   if (ends_in_segments) {
     note(snapshot, "segments-cut-off");
     snapshot.caveats.back().values.emplace_back("count", std::to_string(snapshot.segments.size()));
-  } else if (events == 0) {
-    note(snapshot, "no-history");
+  } else if (events <= 1) {
+    note_no_history(snapshot, events, has_ring_of_one);
   }
   note_count(snapshot, "unknown-actions", unknown_actions);
   note_count(snapshot, "events-unreadable", tables.unreadable_events);

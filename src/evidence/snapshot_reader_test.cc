@@ -309,6 +309,25 @@ TEST(SnapshotReader, AListOfTorch113HasHistoryInsteadOfAddresses) {
   EXPECT_TRUE(has_caveat(snapshot, "no-history"));
 }
 
+// Blocks without addresses: torch before 2.1, whose ring of events has one entry unless told otherwise.
+TEST(SnapshotReader, TellsARingOfOneEntryFromNoHistory) {
+  const Pickled segments = List{Dict{{"device", 0},
+                                     {"address", uint64_t{0x7f0000000000}},
+                                     {"total_size", 2097152},
+                                     {"stream", 0},
+                                     {"segment_type", "small"},
+                                     {"blocks", List{Dict{{"size", 512}, {"state", "active_allocated"}},
+                                                     Dict{{"size", 2096640}, {"state", "inactive"}}}}}};
+  for (const char* last : {"snapshot", "free_completed"}) {
+    const Pickled ring = List{Dict{{"action", std::string(last)}, {"addr", 0}, {"size", 512}, {"stream", 0}}};
+    const Snapshot snapshot = must_read(pickle(Dict{{"segments", segments}, {"device_traces", List{ring}}}));
+    EXPECT_TRUE(has_caveat(snapshot, "last-event-only")) << last;
+    EXPECT_FALSE(has_caveat(snapshot, "no-history")) << last;
+  }
+  const Snapshot empty = must_read(pickle(Dict{{"segments", segments}, {"device_traces", List{List{}}}}));
+  EXPECT_TRUE(has_caveat(empty, "no-history"));
+}
+
 TEST(SnapshotReader, HostMemoryIsNotTheDevices) {
   Snapshot snapshot = must_read(pickle(Dict{{"segments", List{some_segment()}},
                                             {"device_traces", List{List{event("alloc", 1, 2, List{})}}},

@@ -13,6 +13,7 @@
 #include "model/structure.h"
 #include "plan/conv_scratch.h"
 #include "plan/values.h"
+#include "types/recording_call.h"
 
 namespace oomscope {
 namespace {
@@ -50,7 +51,8 @@ Result<Done> check_recording(const ScalingInput& input, const RequestLog& log) {
     return Error{.code = "no-history",
                  .what = "error.no-history-to-scale",
                  .where = input.path,
-                 .hint = "error.no-history.hint"};
+                 .hint = "error.no-history.hint",
+                 .values = {{"call", recording_call(*input.verification->timeline.snapshot)}}};
   }
   const bool died = !log.requests.failures.empty() && log.requests.failures.back().last;
   if (died) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/rules/log_rule.h"
+#include "types/recording_call.h"
 
 namespace oomscope {
 namespace {
@@ -80,7 +81,7 @@ class ProofLines {
       return {with("print(torch.cuda.memory_allocated(), torch.cuda.memory_cached())", "each-step")};
     if (!torch_is_at_least(version, 2, 0)) return {with("print(torch.cuda.memory_summary())", "each-step")};
     const bool is_new = torch_is_at_least(version, 2, 1);  // 2.0 records one event unless told otherwise
-    const std::string arguments = is_new ? "" : "True, trace_alloc_max_entries=100000, trace_alloc_record_context=True";
+    const std::string arguments(is_new ? "" : kRecordingArgumentsBefore21);
     return {with("torch.cuda.memory._record_memory_history(" + arguments + ")", "before-first"),
             with("torch.cuda.memory._dump_snapshot(\"oom.pickle\")", "caught")};
   }

@@ -11,6 +11,7 @@
 #include "report/measures_document.h"
 #include "report/proposed_changes.h"
 #include "report/show_document.h"
+#include "types/recording_call.h"
 
 namespace oomscope {
 namespace {
@@ -168,8 +169,9 @@ std::string file_word(const std::string& path) { return path == "-" ? "SNAPSHOT"
 // A command is never wrapped; what to record next time is a sentence.
 Section next_section(const Diagnosis& diagnosis, const std::string& path, Language language) {
   const Phrase next{.key = "why.next"};
-  if (diagnosis.verification->timeline.trace().size_events() == 0) {
-    const Phrase record = Phrase(next).with("command", Phrase{.key = "why.record-history"});
+  if (diagnosis.verification->timeline.trace().size_events() <= 1) {  // a ring of one entry is no history either
+    const std::string call = recording_call(*diagnosis.verification->timeline.snapshot);
+    const Phrase record = Phrase(next).with("command", Phrase{.key = "why.record-history"}.with("call", call));
     return joined(Section{.body = Sentence{.text = say(record, language), .indent_columns = 2}});
   }
   std::string file = file_word(path);
@@ -192,7 +194,8 @@ Section bounds_section(const Diagnosis& diagnosis, const Changes& changes, Langu
             .style = Style::plain,
             .exact_bytes = {kNoBytes, bytes}});
   };
-  add("floor", diagnosis.floor_bytes, "floor-means");
+  const bool waits = diagnosis.instant.active_bytes > diagnosis.instant.allocated_bytes;
+  add("floor", diagnosis.floor_bytes, waits ? "floor-means-waiting" : "floor-means");
   add("pages", changes.page_floor_bytes, "pages-means");
   add("packing", changes.packing_bytes, "packing-means");
   if (changes.cap_bytes) {
