@@ -17,7 +17,7 @@ constexpr uint8_t kEventEnd = static_cast<uint8_t>(Opcode::setitems);
 }  // namespace
 
 const uint8_t* StackBytes::find(const uint8_t* cursor, const uint8_t* end, StackId& stack) {
-  uint64_t hash = 0;
+  uint64_t hash = hash_seed();
   const uint8_t* at = cursor;
   while (at + 5 < end && (*at == kLongGet || *at == kGet)) {
     bool is_long = *at == kLongGet;

@@ -14,11 +14,11 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 
 uint64_t hash_frame(const Frame& frame) {
   uint64_t names = (static_cast<uint64_t>(frame.name) << 32) | static_cast<uint64_t>(frame.filename);
-  return mix(mix(0, names), frame.line);
+  return mix(mix(hash_seed(), names), frame.line);
 }
 
 uint64_t hash_stack(std::span<const uint32_t> frame_ids) {
-  uint64_t hash = frame_ids.size();
+  uint64_t hash = hash_seed() ^ frame_ids.size();
   for (uint32_t id : frame_ids) hash = mix(hash, id);
   return hash;
 }

@@ -11,7 +11,7 @@ namespace {
 
 // FNV-1a over 8-byte words, then mixed: texts here are short and mostly paths that differ at their ends.
 uint64_t hash_text(std::string_view text) {
-  uint64_t hash = text.size() * kGolden;
+  uint64_t hash = (text.size() ^ hash_seed()) * kGolden;
   const char* bytes = text.data();
   size_t left = text.size();
   while (left >= 8) {
