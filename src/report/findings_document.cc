@@ -128,7 +128,8 @@ std::string instant_text(const FindingInstant& instant, Language language) {
   if (!instant.step || !in_step) return phase;
   const std::string step =
       say(Phrase{.key = ordinal_key(*instant.step)}.with("n", std::to_string(*instant.step)), language);
-  return say(Phrase{.key = "instant.of-step"}.with("phase", phase).with("step", step), language);
+  const char* key = instant.counted_from_recording ? "instant.of-recorded-step" : "instant.of-step";
+  return say(Phrase{.key = key}.with("phase", phase).with("step", step), language);
 }
 
 std::string change_line(const Finding& finding, Language language) {

@@ -19,7 +19,8 @@ struct FindingInstant {
   Phase phase = Phase::unknown;
   std::optional<uint32_t> event;
   std::optional<int> step;
-  bool failed = false;  // a request failed there; else it is the peak, or where the growth was seen
+  bool failed = false;                  // a request failed there; else it is the peak, or where the growth was seen
+  bool counted_from_recording = false;  // `step`: the program had begun before, so its own count is another
 };
 
 // One thing that speaks for the finding.

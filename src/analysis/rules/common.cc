@@ -51,6 +51,7 @@ Finding finding_of(const RunFacts& facts, std::string_view id) {
       FindingInstant{.phase = facts.phase, .event = std::nullopt, .step = std::nullopt, .failed = facts.failed()};
   if (facts.instant().event != kNoEvent) finding.instant.event = facts.instant().event;
   if (!facts.structure.step_ends.empty() || facts.structure.trains) finding.instant.step = facts.step;
+  finding.instant.counted_from_recording = facts.timeline().starts_mid_life;
   return finding;
 }
 
