@@ -1,8 +1,9 @@
 # oomscope_layer(NAME [NEEDS layer...] [LIBRARIES target...] [UNITY])
 #
 # The *.cc of src/NAME/ become the library oomscope_NAME; *_test.cc, *_bench.cc and main.cc are left to others.
-# UNITY: where OOMSCOPE_UNITY asks for it, several files are compiled as one, which halves the time of a build from
-# nothing and makes that of one changed file longer. Names in anonymous namespaces must then differ within the layer.
+# UNITY: where OOMSCOPE_UNITY asks for it, several files are compiled as one. That makes a build from nothing quicker (the
+# sanitizer build of make test: 354 s instead of 460) and that of one changed file slower; names in anonymous namespaces
+# must then differ within the layer.
 # A layer whose folder has no sources yet is a library of headers; one without a folder too, so NEEDS always resolves.
 set(OOMSCOPE_LAYERS "")
 function(oomscope_layer name)
