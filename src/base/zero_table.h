@@ -36,7 +36,8 @@ class ZeroTable {
     T* values = HugePageAllocator<T>().allocate(size);
     const size_t kept = std::min(size, size_);
     if (kept > 0) std::memcpy(values, values_, kept * sizeof(T));
-    if (!HugePageAllocator<T>::is_mapped(size)) std::memset(values + kept, 0, (size - kept) * sizeof(T));
+    if (!HugePageAllocator<T>::is_mapped(size))
+      std::memset(static_cast<void*>(values + kept), 0, (size - kept) * sizeof(T));
     release();
     values_ = values;
     size_ = size;

@@ -77,8 +77,8 @@ OOM_ALWAYS_INLINE const uint8_t* read_integer(const uint8_t* cursor, uint64_t& v
 }  // namespace
 
 // A memo-get of a list that was read before, or a new list: empty, of one frame, or of several.
-OOM_ALWAYS_INLINE const uint8_t* EventTemplates::match_frames(Position& position, const uint8_t* cursor, StackId& stack,
-                                                              MemoEntry& made) {
+OOM_ALWAYS_INLINE const uint8_t* EventTemplates::match_frames(const Position& position, const uint8_t* cursor,
+                                                              StackId& stack) {
   uint8_t opcode = *cursor;
   if (opcode == byte_of(Opcode::empty_list)) {
     if (cursor[1] != byte_of(Opcode::memoize)) return nullptr;
@@ -88,17 +88,25 @@ OOM_ALWAYS_INLINE const uint8_t* EventTemplates::match_frames(Position& position
     } else if (*cursor != byte_of(Opcode::setitems)) {
       cursor = stack_bytes_.read_single(cursor, position.end, stack);
     }
-    made = MemoEntry::of(MemoTag::stack, static_cast<uint32_t>(stack));
     return cursor;
   }
   bool is_long = opcode == byte_of(Opcode::long_binget);
   if (!is_long && opcode != byte_of(Opcode::binget)) return nullptr;
   uint32_t index = is_long ? load_u32(cursor + 1) : cursor[1];
-  if (index >= position.next_memo) return nullptr;
-  MemoEntry entry{position.memo[index]};
+  if (index >= position.memo.next()) return nullptr;
+  const MemoEntry entry = position.memo.get(index);
   if (entry.tag() != MemoTag::stack) return nullptr;
   stack = StackId{entry.index()};
   return cursor + (is_long ? 5 : 2);
+}
+
+// A text that was read before; false if the memo has something else there.
+bool EventTemplates::find_action(const Position& position, uint32_t memo_index) {
+  if (memo_index >= position.memo.next()) return false;
+  const MemoEntry entry = position.memo.get(memo_index);
+  if (entry.tag() != MemoTag::text) return false;
+  known_actions_[memo_index % known_actions_.size()] = {memo_index, action_of(StringId{entry.index()})};
+  return true;
 }
 
 // One event into the next staged row. False: it does not match, and nothing but that unused row was written.
@@ -110,10 +118,9 @@ OOM_ALWAYS_INLINE bool EventTemplates::match(const EventTemplate& shape, Positio
   if (cursor == nullptr) return false;
   uint32_t action_index = shape.is_action_long ? load_u32(cursor) : *cursor;
   cursor += shape.is_action_long ? 4 : 1;
-  if (action_index >= position.next_memo) return false;
-  MemoEntry action{position.memo[action_index]};
-  if (action.tag() != MemoTag::text) return false;
-  staged_.action[row] = action_of(StringId{action.index()});
+  const KnownAction& known = known_actions_[action_index % known_actions_.size()];
+  if (known.memo_index != action_index && !find_action(position, action_index)) return false;
+  staged_.action[row] = known.action;
 
   cursor = skip_constant(shape, EventField::address, cursor);
   if (cursor == nullptr || (cursor = read_integer(cursor, value)) == nullptr) return false;
@@ -129,22 +136,20 @@ OOM_ALWAYS_INLINE bool EventTemplates::match(const EventTemplate& shape, Positio
   staged_.time_us[row] = static_cast<int64_t>(value);
 
   StackId stack = StackId::none;
-  MemoEntry made;
   bool makes_list = false;
   if (has_field(shape, EventField::frames)) {
     cursor = skip_constant(shape, EventField::frames, cursor);
     if (cursor == nullptr) return false;
     makes_list = *cursor == byte_of(Opcode::empty_list);
-    if ((cursor = match_frames(position, cursor, stack, made)) == nullptr) return false;
+    if ((cursor = match_frames(position, cursor, stack)) == nullptr) return false;
   }
   staged_.stack[row] = stack;
   cursor = skip_constant(shape, EventField::end, cursor);
   if (cursor == nullptr || cursor > position.end) return false;
 
-  uint32_t* memo = position.memo + position.next_memo;
-  for (size_t i = 0; i < shape.memo_count; ++i) memo[shape.memos[i].place] = shape.memos[i].bits;
-  if (makes_list) memo[shape.memo_steps] = made.bits;
-  position.next_memo += shape.memo_steps + (makes_list ? 1 : 0);
+  position.memo.add(shape.memos);
+  if (makes_list) position.memo.add(MemoEntry::of(MemoTag::stack, static_cast<uint32_t>(stack)));
+  staged_.lists[row / 64] |= uint64_t{makes_list} << (row % 64);
   position.cursor = cursor;
   ++position.row;
   return true;
@@ -152,8 +157,9 @@ OOM_ALWAYS_INLINE bool EventTemplates::match(const EventTemplate& shape, Positio
 
 // Fills the staged block from the window; moves `cursor` past what matched.
 size_t EventTemplates::match_block(const EventTemplate& shape, const uint8_t*& cursor) {
-  memo_.ensure(memo_.next_index() + StagedEvents::kCapacity * (shape.memo_steps + 2) + 1);
-  Position position{cursor, window_.end(), memo_.data(), memo_.next_index(), 0};
+  Position position{cursor, window_.end(), memo_.tail(), 0};
+  staged_.lists.fill(0);
+  staged_.first_memo = position.memo.next();
   while (position.row < StagedEvents::kCapacity) {
     if (static_cast<size_t>(position.end - position.cursor) < kMaxEventBytes) {
       window_.advance_to(position.cursor);
@@ -164,7 +170,7 @@ size_t EventTemplates::match_block(const EventTemplate& shape, const uint8_t*& c
     if (!match(shape, position)) break;
   }
   cursor = position.cursor;
-  memo_.set_next_index(position.next_memo);
+  staged_.end_memo = position.memo.next();
   staged_.count = position.row;
   return position.row;
 }
@@ -175,6 +181,7 @@ bool EventTemplates::run(TraceBuilder& trace) {
     // No writer sets a memo entry twice, but then what we know by index is void.
     memo_overwrites_ = memo_.overwrites();
     shapes_.clear();
+    known_actions_.fill({});
     stack_bytes_.clear();
   }
   const uint8_t* cursor = window_.cursor() - 1;
@@ -217,6 +224,11 @@ void EventTemplates::flush(const EventTemplate& shape, TraceBuilder& builder, ui
   trace.user_metadata.append(before, shape.user_metadata, count);
   if (shape.has_pool && trace.pool.empty()) trace.pool.assign(before, PoolId{});
   if (shape.has_pool || !trace.pool.empty()) trace.pool.insert(trace.pool.end(), count, shape.pool);
+  memo_.add_run(shape.memos, {.first_index = staged_.first_memo,
+                              .end_index = staged_.end_memo,
+                              .first_event = static_cast<uint32_t>(before),
+                              .lists = staged_.lists,
+                              .stacks = &trace.stack});
   staged_.count = 0;
 }
 
@@ -239,8 +251,6 @@ void EventTemplates::make_room(TraceBuilder& trace) {
     uint64_t per_event = std::max<uint64_t>((offset - room_offset_) / events, 24);
     wanted = events + std::max<size_t>(rest / per_event * 9 / 8, events / 2) + StagedEvents::kCapacity;
     wanted = std::min(wanted, static_cast<size_t>(max_memory_bytes_) / TraceBuilder::kBytesPerEvent);
-    size_t memos = memo_.next_index() + (std::max(wanted, events) - events) * 3;
-    memo_.reserve(std::min(memos, static_cast<size_t>(max_memory_bytes_) / 4 / sizeof(uint32_t)));
   }
   trace.reserve(std::max(wanted, events + StagedEvents::kCapacity));
 }

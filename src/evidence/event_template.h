@@ -49,20 +49,10 @@ struct ConstantBytes {
   bool operator==(const ConstantBytes&) const = default;
 };
 
-// A memo entry that each event of the template makes, counted from the first.
-struct TemplateMemo {
-  uint32_t place = 0;
-  uint32_t bits = 0;
-  bool operator==(const TemplateMemo&) const = default;
-};
-
 struct EventTemplate {
-  static constexpr size_t kMaxMemos = 4;
   std::array<ConstantBytes, 6> before{};  // by EventField: what comes before the field
   bool is_action_long = false;            // LONG_BINGET, not BINGET
-  std::array<TemplateMemo, kMaxMemos> memos{};
-  size_t memo_count = 0;
-  uint32_t memo_steps = 0;  // MEMOIZE opcodes in the pieces; the list of frames comes last and may add one
+  EventMemos memos;                       // of the MEMOIZE opcodes in the pieces
   // What the pieces say.
   StreamId stream{};
   StringId compile_context = StringId::none;
@@ -74,12 +64,15 @@ struct EventTemplate {
 
 // Events on their way into the columns: all of one template and one trace.
 struct StagedEvents {
-  static constexpr size_t kCapacity = 256;
+  static constexpr size_t kCapacity = MemoRun::kMostEvents;
   std::array<Action, kCapacity> action;
   std::array<uint64_t, kCapacity> addr;
   std::array<int64_t, kCapacity> size;
   std::array<int64_t, kCapacity> time_us;
   std::array<StackId, kCapacity> stack;
+  std::array<uint64_t, kCapacity / 64> lists{};  // see MemoRun
+  uint32_t first_memo = 0;                       // the memo's entries that they make are [first_memo, end_memo)
+  uint32_t end_memo = 0;
   size_t count = 0;
 };
 
@@ -112,12 +105,18 @@ class EventTemplates {
   struct Position {
     const uint8_t* cursor;
     const uint8_t* end;  // of the window
-    uint32_t* memo;
-    uint32_t next_memo;
+    MemoTable::Tail memo;
     size_t row;
   };
+  // A trace has some eight actions, and its events name them by their place in the memo.
+  struct KnownAction {
+    static constexpr uint32_t kNone = 0xffffffff;  // no memo is that long
+    uint32_t memo_index = kNone;
+    Action action = Action::unknown;
+  };
   bool match(const EventTemplate& shape, Position& position);
-  const uint8_t* match_frames(Position& position, const uint8_t* cursor, StackId& stack, MemoEntry& made);
+  [[gnu::noinline]] bool find_action(const Position& position, uint32_t memo_index);
+  const uint8_t* match_frames(const Position& position, const uint8_t* cursor, StackId& stack);
   size_t match_block(const EventTemplate& shape, const uint8_t*& cursor);
   void flush(const EventTemplate& shape, TraceBuilder& trace, uint32_t stream_index);
 
@@ -130,6 +129,7 @@ class EventTemplates {
   std::vector<EventTemplate> shapes_;
   size_t current_ = 0;
   size_t next_replaced_ = 0;
+  std::array<KnownAction, 16> known_actions_{};
   StagedEvents staged_{};
   const uint8_t* begin_ = nullptr;
   uint64_t begin_generation_ = 0;

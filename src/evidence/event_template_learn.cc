@@ -19,7 +19,7 @@ class Learner {
   bool learn() {
     bool starts = at(0, Opcode::empty_dict) && at(1, Opcode::memoize) && at(2, Opcode::mark);
     if (!starts) return false;
-    shape_.memo_steps = 1;
+    shape_.memos.count = 1;  // the dictionary
     cursor_ += 3;
     while (cursor_ < end_ && !at(0, Opcode::setitems)) {
       StringId key{};
@@ -114,8 +114,8 @@ class Learner {
   }
 
   bool remember(MemoTag tag, uint32_t index) {
-    if (shape_.memo_count == EventTemplate::kMaxMemos) return false;
-    shape_.memos[shape_.memo_count++] = TemplateMemo{shape_.memo_steps++, MemoEntry::of(tag, index).bits};
+    if (shape_.memos.count == EventMemos::kMost) return false;
+    shape_.memos.entries[shape_.memos.count++] = MemoEntry::of(tag, index);
     return true;
   }
 
