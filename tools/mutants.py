@@ -111,7 +111,7 @@ MUTANTS = [
     ("collection makes one pass", RECLAIM, "while (reclaimed < target && freed && count > 0)",
      "while (reclaimed == 0 && freed && count > 0)", ""),
     ("mean age rounded down", RECLAIM, "total_age / static_cast<double>(count);",
-     "std::floor(total_age / static_cast<double>(count));", ""),
+     "static_cast<double>(static_cast<int64_t>(total_age) / static_cast<int64_t>(count));", ""),
     ("age not reset when a block is freed again", ALLOCATOR, "  block.gc_base = block.segment->pool->searches;",
      "  if (block.gc_base == 0) block.gc_base = block.segment->pool->searches;", ""),
     ("split blocks count in the mean age", RECLAIM, "      if (block->is_split()) continue;\n      total_age",

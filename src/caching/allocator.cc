@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace oomscope {
+namespace {
+
+// The block that holds the address, which lies in the segment.
+Block* block_at(const Segment& segment, uint64_t address) {
+  Block* block = segment.first;
+  while (block->next != nullptr && block->next->address <= address) block = block->next;
+  return block;
+}
+
+}  // namespace
 
 CachingAllocator::CachingAllocator(const RuleSet& rules, const AllocatorSettings& settings, Device& device)
     : rules_(rules), device_(device) {
@@ -67,31 +77,50 @@ Block* CachingAllocator::malloc(int64_t requested, StreamId stream) {
   return allocate(request);
 }
 
+Segment* CachingAllocator::segment_at(uint64_t address, StreamId stream, const PrivatePool* owner) const {
+  const auto holds = [&](const Segment* segment) {
+    return segment->pool->owner == owner && segment->stream == stream &&
+           address - segment->address < static_cast<uint64_t>(segment->size_bytes);
+  };
+  const auto found = std::find_if(segments_.begin(), segments_.end(), holds);
+  return found == segments_.end() ? nullptr : *found;
+}
+
 // A prefix is handed out and freed again, as PyTorch does it.
 Block* CachingAllocator::malloc_at(uint64_t address, int64_t requested, StreamId stream, PoolId pool) {
-  Request request =
-      make_request(std::max<int64_t>(requested, 1), stream, pool.is_default() ? nullptr : &private_pool(pool), true);
-  for (Segment* segment : segments_) {
-    if (segment->pool != request.pool || segment->stream != stream) continue;
-    if (address - segment->address >= static_cast<uint64_t>(segment->size_bytes)) continue;
-    Block* block = segment->first;
-    while (block->next != nullptr && block->next->address <= address) block = block->next;
-    const int64_t before = static_cast<int64_t>(address - block->address);
-    if (!block->is_idle() || !block->mapped || block->size < before + request.size || before % kMinBlockSize != 0) {
-      return nullptr;
-    }
-    remove_free(*block);
-    if (before == 0) return carve(request, block);
-    Request prefix = request;
-    prefix.requested = before;
-    prefix.size = before;
-    Block* front = hand_out(prefix, block, true);
-    remove_free(*block);
-    Block* result = carve(request, block);
-    free(front);
-    return result;
+  PrivatePool* owner = pool.is_default() ? nullptr : &private_pool(pool);
+  Request request = make_request(std::max<int64_t>(requested, 1), stream, owner, true);
+  Segment* segment = segment_at(address, stream, owner);
+  if (segment == nullptr || segment->pool != request.pool) return nullptr;
+  Block* block = block_at(*segment, address);
+  const int64_t before = static_cast<int64_t>(address - block->address);
+  if (!block->is_idle() || !block->mapped || block->size < before + request.size || before % kMinBlockSize != 0) {
+    return nullptr;
   }
-  return nullptr;
+  remove_free(*block);
+  if (before == 0) return carve(request, block);
+  Request prefix = request;
+  prefix.requested = before;
+  prefix.size = before;
+  Block* front = hand_out(prefix, block, true);
+  remove_free(*block);
+  Block* result = carve(request, block);
+  free(front);
+  return result;
+}
+
+Block* CachingAllocator::restore(uint64_t address, int64_t size, StreamId stream, PoolId pool) {
+  PrivatePool* owner = pool.is_default() ? nullptr : &private_pool(pool);
+  Segment* segment = segment_at(address, stream, owner);
+  if (segment == nullptr || size <= 0) return nullptr;
+  Block* block = block_at(*segment, address);
+  if (!block->is_idle() || !block->mapped || block->address != address || block->size < size) return nullptr;
+  Request request = make_request(size, stream, owner, true);
+  request.size = size;
+  request.pool = segment->pool;
+  request.blocks = &segment->pool->of(stream);
+  remove_free(*block);
+  return carve(request, block);
 }
 
 Block* CachingAllocator::allocate(Request& request) {

@@ -72,6 +72,9 @@ class CachingAllocator {
   // The same at an address that the caller knows to be free: a checkpoint of a graph pool that is restored, or a
   // malloc with a forced address (2.13 on). No driver call; nullptr if the address is not inside one free block.
   Block* malloc_at(uint64_t address, int64_t requested, StreamId stream, PoolId pool);
+  // A block of a pool's checkpoint, as CUDA graph trees restore it: `size` bytes, not rounded, at the start of a free
+  // block of the pool, small or large. nullptr if there is none.
+  Block* restore(uint64_t address, int64_t size, StreamId stream, PoolId pool);
   // The user is done. Returned at once, unless other streams used it: then when their events are. `current` is the
   // stream of the thread that calls: from torch 2.13 on its capture defers the events. Without it, the block's own.
   void free(Block* block, std::optional<StreamId> current = std::nullopt);
@@ -161,6 +164,7 @@ class CachingAllocator {
 
   // allocator.cc
   OOM_APART [[nodiscard]] int64_t round_by_divisions(int64_t requested) const;
+  [[nodiscard]] Segment* segment_at(uint64_t address, StreamId stream, const PrivatePool* owner) const;
   Request make_request(int64_t requested, StreamId stream, PrivatePool* owner, bool suspended);
   Block* allocate(Request& request);
   Block* find_or_make(Request& request);

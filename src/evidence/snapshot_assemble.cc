@@ -213,6 +213,35 @@ void check_traces(ReaderTables& tables, bool is_damaged, bool ends_in_segments) 
   note_count(snapshot, "items-skipped", tables.skipped_items);
 }
 
+// CUDA graph trees restore the state of their pool before they record the next graph: the events look like those of
+// other allocs, only their stack tells. Functions of torch/_inductor/cudagraph_trees.py and c10/cuda.
+bool restores_checkpoint(std::string_view function) {
+  return function == "apply_checkpoint_execution_state_in_allocator" ||
+         function.find("::setCheckpointPoolState(") != std::string_view::npos;
+}
+
+void mark_restored(Snapshot& snapshot) {
+  const StackTable& stacks = snapshot.stacks;
+  std::vector<bool> frame_restores(stacks.frames.size());
+  for (size_t i = 0; i < stacks.frames.size(); ++i) {
+    frame_restores[i] = restores_checkpoint(snapshot.strings.text(stacks.frames[i].name));
+  }
+  if (std::find(frame_restores.begin(), frame_restores.end(), true) == frame_restores.end()) return;
+  std::vector<bool> stack_restores(stacks.size());
+  for (size_t i = 0; i < stacks.size(); ++i) {
+    for (uint32_t f = stacks.starts[i]; f < stacks.starts[i + 1]; ++f) {
+      if (frame_restores[stacks.frame_ids[f]]) stack_restores[i] = true;
+    }
+  }
+  for (Trace& trace : snapshot.traces) {
+    for (uint32_t event = 0; event < trace.size_events(); ++event) {
+      const bool is_restored =
+          trace.action[event] == Action::alloc && stack_restores[static_cast<size_t>(trace.stack[event])];
+      if (is_restored) trace.restored.push_back(event);
+    }
+  }
+}
+
 Error not_a_snapshot(std::string what) { return Error{"not-a-snapshot", std::move(what), "", "error.dump-snapshot"}; }
 
 void take_annotations(Snapshot& snapshot, const Slot& slot) {
@@ -249,6 +278,7 @@ Result<Snapshot> assemble_snapshot(ReaderTables& tables, const SnapshotMachine::
   keep_segments(snapshot, has_segments ? segments.index : 0, has_segments ? static_cast<uint32_t>(segments.bits) : 0);
   check_segments(snapshot);
   check_traces(tables, is_damaged, ends_in_segments);
+  mark_restored(snapshot);
   return std::move(snapshot);
 }
 

@@ -27,6 +27,8 @@
 #include <set>
 #include <tuple>
 
+#include "model/pool_spans.h"
+
 namespace oomscope {
 namespace {
 
@@ -119,8 +121,8 @@ class StartRebuilder {
   std::vector<StartSegment> run() {
     collect_final_runs();
     if (is_cut_) keep_used_segments();
+    find_guessed_pools();
     undo_driver_events();
-    name_guessed_pools();
     collect_ghosts();
     size_ghosts_by_neighbours();
     std::vector<StartSegment> segments = build_segments();
@@ -181,15 +183,34 @@ class StartRebuilder {
     }
   }
 
+  // Of the driver's events, those whose memory belonged to a pool that replay found out about.
+  void find_guessed_pools() {
+    if (options_.pool_spans.empty()) return;
+    PoolSpans spans(options_.pool_spans);
+    for (const uint32_t event : timeline_.driver_events) {
+      const bool releases =
+          trace_.action[event] == Action::segment_free || trace_.action[event] == Action::segment_unmap;
+      const uint32_t held = releases && event > 0 ? event - 1 : event;  // a span ends with its release
+      const PoolSpan* span = spans.at(trace_.addr[event], held);
+      if (span != nullptr) guessed_pools_[event] = span->pool;
+    }
+  }
+
+  [[nodiscard]] PoolId pool_of(uint32_t event) const {
+    if (!trace_.pool.empty()) return trace_.pool[event];
+    const auto guessed = guessed_pools_.find(event);
+    return guessed == guessed_pools_.end() ? PoolId{} : guessed->second;
+  }
+
   void undo_driver_events() {
     for (auto event = timeline_.driver_events.rbegin(); event != timeline_.driver_events.rend(); ++event) {
-      const size_t i = *event;
+      const uint32_t i = *event;
       if (i < at_) break;
       const uint64_t address = trace_.addr[i];
       const int64_t size = trace_.size[i];
       Run run{.size = size,
               .stream = trace_.stream(i),
-              .pool = trace_.pool.empty() ? PoolId{} : trace_.pool[i],
+              .pool = pool_of(i),
               .is_small = size == kSmallPage,
               .is_expandable = false};
       switch (trace_.action[i]) {
@@ -207,16 +228,6 @@ class StartRebuilder {
           break;
         default: break;
       }
-    }
-  }
-
-  // Memory that was there at the start, of pools that replay found out about.
-  void name_guessed_pools() {
-    for (const PoolSpan& span : options_.pool_spans) {
-      if (span.begin != 0) continue;
-      auto run = run_of(span.address);
-      if (run != runs_.end() && run->first == span.address && run->second.size <= span.size)
-        run->second.pool = span.pool;
     }
   }
 
@@ -525,6 +536,7 @@ class StartRebuilder {
   const TimelineOptions& options_;
   const uint32_t at_;
   const bool is_cut_;
+  std::map<uint32_t, PoolId> guessed_pools_;  // by event
   Runs runs_;
   std::map<uint64_t, Ghost> ghosts_;  // by address
   bool has_live_ = false;

@@ -153,9 +153,10 @@ void ExactReplay::append_to(const ExactReplay& before) {
     device_->open(event, event);
   }
   Block* block = nullptr;
-  if (next_forced_ < trace_.forced.size() && trace_.forced[next_forced_] == event) {
-    ++next_forced_;
+  if (next_forced_.is(trace_.forced, event)) {
     block = allocator_->malloc_at(allocation.address, allocation.requested, stream, pool);
+  } else if (next_restored_.is(trace_.restored, event)) {
+    block = allocator_->restore(allocation.address, allocation.requested, stream, pool);
   } else {
     block = allocator_->malloc_in_pool(allocation.requested, stream, pool);
   }

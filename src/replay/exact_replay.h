@@ -63,6 +63,16 @@ struct ReplayCounts {
 
 class RecordedDevice;
 
+// Few events among many that a trace marks, met one after the other.
+struct Marked {
+  size_t next = 0;  // into the marks
+  // Asked with `event` ascending.
+  bool is(const std::vector<uint32_t>& marks, uint32_t event) {
+    while (next < marks.size() && marks[next] < event) ++next;
+    return next < marks.size() && marks[next] == event;
+  }
+};
+
 class ExactReplay {
  public:
   // `timeline` must outlive the replay; sizes of its allocations are filled in as the engine finds them.
@@ -151,7 +161,8 @@ class ExactReplay {
   bool prefix_has_completions_ = false;
   uint32_t last_alloc_ = kNoEvent;
   StringId empty_cache_name_ = StringId::none;
-  size_t next_forced_ = 0;
+  Marked next_forced_;
+  Marked next_restored_;
   bool in_unexplained_release_ = false;
   uint64_t last_placed_ = 0;  // by the call whose prefix is being finished
   bool from_the_beginning_ = false;

@@ -1,6 +1,7 @@
 #include "replay/pool_guess.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "replay/recorded_device.h"
@@ -10,80 +11,154 @@ namespace {
 
 // Marks pools that we named: no real counter gets there.
 constexpr uint64_t kGuessedPool = uint64_t{1} << 40;
+constexpr size_t kNothing = SIZE_MAX;
 
 }  // namespace
 
-// All memory that was obtained, or there at the start, and released again within the recording.
-PoolGuess::PoolGuess(const Timeline& timeline) : timeline_(timeline) {
-  const Trace& trace = timeline.trace();
-  if (!trace.pool.empty()) return;  // torch 2.12 on: nothing to guess
-  std::map<uint64_t, Instance> open;
-  uint32_t breath = 0;
-  for (const uint32_t event : timeline.driver_events) {
-    const uint64_t address = trace.addr[event];
-    const int64_t size = trace.size[event];
-    const Action action = trace.action[event];
-    if (action == Action::segment_alloc || action == Action::segment_map) {
-      open[address] = Instance{.address = address, .size = size, .begin = event, .end = kNoEvent, .breath = 0};
-      continue;
-    }
-    if (action != Action::segment_free && action != Action::segment_unmap) continue;
-    breath = std::max(breath, event);
-    while (breath < trace.size_events() && is_driver_event(trace.action[breath])) ++breath;
-    auto entry = open.lower_bound(address);
-    const bool was_there = entry == open.end() || entry->first - address >= static_cast<uint64_t>(size);
-    if (was_there) {
-      instances_.push_back(Instance{.address = address, .size = size, .begin = 0, .end = event, .breath = breath});
-    }
-    while (entry != open.end() && entry->first - address < static_cast<uint64_t>(size)) {
-      entry->second.end = event;
-      entry->second.breath = breath;
-      instances_.push_back(entry->second);
-      entry = open.erase(entry);
-    }
-  }
+PoolGuess::PoolGuess(const Timeline& timeline, int64_t large_page_bytes) : timeline_(timeline) {
+  if (!timeline.trace().pool.empty()) return;  // torch 2.12 on: nothing to guess
+  add_segments();
+  add_ranges(large_page_bytes);
 }
 
-PoolGuess::Instance* PoolGuess::find(uint64_t address, uint32_t event) {
-  for (Instance& instance : instances_) {
-    if (address - instance.address < static_cast<uint64_t>(instance.size) && instance.begin <= event &&
-        event <= instance.end) {
-      return &instance;
-    }
-  }
-  return nullptr;
-}
-
-bool PoolGuess::learn(const Difference& difference) {
+uint32_t PoolGuess::breath_behind(uint32_t release) const {
   const Trace& trace = timeline_.trace();
-  if (difference.event >= trace.size_events()) return false;
-  // Where the recording went is the better witness; else where the engine went although the recording did not.
-  Instance* blamed = find(trace.addr[difference.event], difference.event);
-  if (blamed == nullptr || blamed->is_private) blamed = find(difference.engine_address, difference.event);
-  if (blamed == nullptr || blamed->is_private) return false;
-  const uint32_t breath = blamed->breath;
-  const PoolId pool{0, kGuessedPool + breath};
-  // A program's empty_cache releases the default pool's segments in the same breath: then only the one is taken.
-  bool alone = false;
-  for (uint32_t i = blamed->end; i < breath && !alone; ++i) {
-    const StackTable& stacks = timeline_.snapshot->stacks;
+  while (release < trace.size_events() && is_driver_event(trace.action[release])) ++release;
+  return release;
+}
+
+// All segments that were obtained, or there at the start, and released again within the recording.
+void PoolGuess::add_segments() {
+  const Trace& trace = timeline_.trace();
+  std::map<uint64_t, Holding> open;
+  uint32_t breath = 0;
+  for (const uint32_t event : timeline_.driver_events) {
+    Holding segment{.address = trace.addr[event], .size = trace.size[event], .begin = event};
+    if (trace.action[event] == Action::segment_alloc) open[segment.address] = segment;
+    if (trace.action[event] != Action::segment_free) continue;
+    if (breath <= event) breath = breath_behind(event);
+    const auto obtained = open.find(segment.address);
+    segment.begin = obtained == open.end() ? 0 : obtained->second.begin;
+    segment.end = event;
+    segment.breath = breath;
+    holdings_.push_back(segment);
+    if (obtained != open.end()) open.erase(obtained);
+  }
+}
+
+void PoolGuess::add_ranges(int64_t large_page_bytes) {
+  for (const RangeLife& life : range_lives(timeline_, large_page_bytes)) {
+    holdings_.push_back({.address = life.address,
+                         .size = life.size,
+                         .begin = life.from,
+                         .end = life.to,
+                         .breath = life.to == kNoEvent ? kNoEvent : breath_behind(life.to),
+                         .stream = life.stream,
+                         .is_range = true,
+                         .is_small = life.is_small,
+                         .is_known = life.pool.has_value(),
+                         .pool = life.pool.value_or(PoolId{})});
+  }
+}
+
+size_t PoolGuess::find(uint64_t address, uint32_t event) const {
+  const auto holds = [&](const Holding& holding) {
+    return address - holding.address < static_cast<uint64_t>(holding.size) && holding.begin <= event &&
+           event <= holding.end;
+  };
+  const auto found = std::find_if(holdings_.begin(), holdings_.end(), holds);
+  return found == holdings_.end() ? kNothing : static_cast<size_t>(found - holdings_.begin());
+}
+
+bool PoolGuess::is_open(size_t holding) const { return holding != kNothing && !holdings_[holding].is_known; }
+
+bool PoolGuess::calls_empty_cache(const Holding& holding) const {
+  const Trace& trace = timeline_.trace();
+  const StackTable& stacks = timeline_.snapshot->stacks;
+  for (uint32_t i = holding.end; i < holding.breath; ++i) {
     const uint32_t stack = static_cast<uint32_t>(trace.stack[i]);
     for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f) {
       const Frame& frame = stacks.frames[stacks.frame_ids[f]];
-      alone = alone || timeline_.snapshot->strings.text(frame.name) == "empty_cache";
+      if (timeline_.snapshot->strings.text(frame.name) == "empty_cache") return true;
     }
   }
-  for (Instance& instance : instances_) {
-    if (&instance != blamed && (alone || instance.breath != breath)) continue;
-    if (instance.is_private) continue;
-    instance.is_private = true;
-    spans_.push_back(PoolSpan{.address = instance.address,
-                              .size = instance.size,
-                              .begin = instance.begin,
-                              .end = instance.end,
-                              .pool = pool});
+  return false;
+}
+
+// A pool has one expandable range for each stream and size at a time. Those that could have had this one too, the one
+// that began nearest to it first.
+std::vector<PoolId> PoolGuess::pools_without(const Holding& range) const {
+  std::map<PoolId, uint32_t> distances;
+  for (const Holding& other : holdings_) {
+    if (!other.is_range || other.pool.is_default()) continue;
+    const uint32_t distance = std::max(other.begin, range.begin) - std::min(other.begin, range.begin);
+    const auto [entry, made] = distances.try_emplace(other.pool, distance);
+    if (!made) entry->second = std::min(entry->second, distance);
   }
-  return true;
+  for (const Holding& other : holdings_) {
+    const bool is_there = other.begin <= range.end && range.begin <= other.end;
+    if (other.is_range && is_there && other.stream == range.stream && other.is_small == range.is_small) {
+      distances.erase(other.pool);
+    }
+  }
+  std::vector<PoolId> pools;
+  for (const auto& [pool, distance] : distances) pools.push_back(pool);
+  std::sort(pools.begin(), pools.end(), [&](PoolId a, PoolId b) { return distances[a] < distances[b]; });
+  return pools;
+}
+
+// A program's empty_cache releases the default pool's memory in the same breath: then only the one is taken.
+PoolGuess::Way PoolGuess::own_pool(size_t holding) const {
+  const Holding& blamed = holdings_[holding];
+  Way way{.holdings = {holding}, .pool = {0, kGuessedPool + blamed.breath}};
+  if (calls_empty_cache(blamed)) return way;
+  for (size_t i = 0; i < holdings_.size(); ++i) {
+    if (i != holding && is_open(i) && holdings_[i].breath == blamed.breath) way.holdings.push_back(i);
+  }
+  return way;
+}
+
+std::vector<PoolGuess::Way> PoolGuess::ways_to_explain(const Difference& difference) const {
+  constexpr size_t kMostPools = 4;
+  const Trace& trace = timeline_.trace();
+  std::vector<Way> ways;
+  if (difference.event >= trace.size_events()) return ways;
+  // Where the recording went is the better witness; else where the engine went although the recording did not.
+  const std::array<size_t, 2> blamed = {find(trace.addr[difference.event], difference.event),
+                                        find(difference.engine_address, difference.event)};
+  for (const size_t i : blamed) {
+    if (!is_open(i) || !holdings_[i].is_range) continue;
+    std::vector<PoolId> pools = pools_without(holdings_[i]);
+    if (pools.size() > kMostPools) pools.resize(kMostPools);
+    for (const PoolId pool : pools) ways.push_back({.holdings = {i}, .pool = pool});
+  }
+  for (const size_t i : blamed) {
+    if (!is_open(i)) continue;
+    ways.push_back(own_pool(i));
+    if (!holdings_[i].is_range) break;
+  }
+  return ways;
+}
+
+std::vector<PoolSpan> PoolGuess::spans_with(const Way& way) const {
+  std::vector<PoolSpan> spans = spans_;
+  for (const size_t i : way.holdings) {
+    const Holding& holding = holdings_[i];
+    spans.push_back({.address = holding.address,
+                     .size = holding.size,
+                     .begin = holding.begin,
+                     .end = holding.end,
+                     .pool = way.pool});
+  }
+  return spans;
+}
+
+void PoolGuess::take(const Way& way) {
+  spans_ = spans_with(way);
+  for (const size_t i : way.holdings) {
+    holdings_[i].is_known = true;
+    holdings_[i].pool = way.pool;
+  }
 }
 
 }  // namespace oomscope

@@ -1,14 +1,15 @@
-// Pools that were gone when the snapshot was taken, found by trying.
+// Pools that nothing names any more, found by trying.
 //
 // Before torch 2.12 an event does not name its pool, and a segment that was freed before the dump took the knowledge
 // with it: a graph that was destroyed, a MemPool that went out of scope. The replay takes such memory for the default
-// pool and soon meets a difference, since no allocation may cross pools. The segment that the difference names is then
-// given to a pool of its own, together with those that were released in the same breath, and the replay is repeated.
+// pool and soon meets a difference, since no allocation may cross pools. The memory that the difference names is then
+// given to a pool of its own, together with what was released in the same breath, or, if it is an expandable range, to
+// a pool that has none of its stream and size yet; and the replay is repeated.
 #pragma once
 
-#include <optional>
 #include <vector>
 
+#include "model/expandable_ranges.h"
 #include "model/timeline.h"
 #include "replay/exact_replay.h"
 
@@ -16,25 +17,44 @@ namespace oomscope {
 
 class PoolGuess {
  public:
-  explicit PoolGuess(const Timeline& timeline);
+  PoolGuess(const Timeline& timeline, int64_t large_page_bytes);
 
-  // Blames a segment for the difference; true if there was one to blame that had not been blamed before.
-  bool learn(const Difference& difference);
-  [[nodiscard]] const std::vector<PoolSpan>& spans() const { return spans_; }
+  // Memory that may have been of a pool.
+  struct Way {
+    std::vector<size_t> holdings;
+    PoolId pool;
+  };
+  // Ways to explain the difference, the likeliest first; none if it names no memory that could be another pool's.
+  [[nodiscard]] std::vector<Way> ways_to_explain(const Difference& difference) const;
+  // What to replay with, once `way` has been taken too.
+  [[nodiscard]] std::vector<PoolSpan> spans_with(const Way& way) const;
+  void take(const Way& way);
 
  private:
-  struct Instance {
-    uint64_t address;
-    int64_t size;
-    uint32_t begin;
-    uint32_t end;     // the event that released it
-    uint32_t breath;  // the first allocator call behind its release: released together, owned together
-    bool is_private = false;
+  // Memory that is of one pool from `begin` to `end`: a segment, or what was mapped of an expandable range.
+  struct Holding {
+    uint64_t address = 0;
+    int64_t size = 0;
+    uint32_t begin = 0;
+    uint32_t end = 0;     // the event that released it
+    uint32_t breath = 0;  // the first allocator call behind its release: released together, owned together
+    StreamId stream{};
+    bool is_range = false;
+    bool is_small = false;  // of ranges
+    bool is_known = false;
+    PoolId pool = {};
   };
-  [[nodiscard]] Instance* find(uint64_t address, uint32_t event);
+  void add_segments();
+  void add_ranges(int64_t large_page_bytes);
+  [[nodiscard]] uint32_t breath_behind(uint32_t release) const;
+  [[nodiscard]] size_t find(uint64_t address, uint32_t event) const;
+  [[nodiscard]] bool is_open(size_t holding) const;
+  [[nodiscard]] bool calls_empty_cache(const Holding& holding) const;
+  [[nodiscard]] std::vector<PoolId> pools_without(const Holding& range) const;
+  [[nodiscard]] Way own_pool(size_t holding) const;
 
   const Timeline& timeline_;
-  std::vector<Instance> instances_;
+  std::vector<Holding> holdings_;
   std::vector<PoolSpan> spans_;
 };
 

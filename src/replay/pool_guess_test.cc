@@ -25,6 +25,17 @@ Difference at(uint32_t event, uint64_t engine_address = 0) {
   return {.event = event, .what = "", .hint = LimitHint::none, .engine_address = engine_address};
 }
 
+constexpr int64_t kLargePage = 20 * kMiB;
+
+// Takes the likeliest way to explain it; false if there is none.
+bool learn(PoolGuess& guess, const Difference& difference) {
+  const std::vector<PoolGuess::Way> ways = guess.ways_to_explain(difference);
+  if (!ways.empty()) guess.take(ways[0]);
+  return !ways.empty();
+}
+
+std::vector<PoolSpan> spans_of(const PoolGuess& guess) { return guess.spans_with({}); }
+
 // Segments A and B released together, C later.
 SnapshotBuilder three_segments() {
   SnapshotBuilder b;
@@ -37,32 +48,32 @@ SnapshotBuilder three_segments() {
 TEST(PoolGuess, BlamesTheSegmentOfTheRecordedAddressAndWhatWentWithIt) {
   const Snapshot snapshot = three_segments().build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline);
-  ASSERT_TRUE(guess.learn(at(1)));
-  ASSERT_EQ(guess.spans().size(), 2u);
-  EXPECT_EQ(guess.spans()[0].address, kA);
-  EXPECT_EQ(guess.spans()[0].begin, 0u);
-  EXPECT_EQ(guess.spans()[0].end, 6u);
-  EXPECT_EQ(guess.spans()[1].address, kB);
-  EXPECT_EQ(guess.spans()[0].pool, guess.spans()[1].pool);
+  PoolGuess guess(timeline, kLargePage);
+  ASSERT_TRUE(learn(guess, at(1)));
+  ASSERT_EQ(spans_of(guess).size(), 2u);
+  EXPECT_EQ(spans_of(guess)[0].address, kA);
+  EXPECT_EQ(spans_of(guess)[0].begin, 0u);
+  EXPECT_EQ(spans_of(guess)[0].end, 6u);
+  EXPECT_EQ(spans_of(guess)[1].address, kB);
+  EXPECT_EQ(spans_of(guess)[0].pool, spans_of(guess)[1].pool);
 }
 
 TEST(PoolGuess, BlamesNoSegmentTwice) {
   const Snapshot snapshot = three_segments().build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline);
-  EXPECT_TRUE(guess.learn(at(1)));
-  EXPECT_FALSE(guess.learn(at(1)));
+  PoolGuess guess(timeline, kLargePage);
+  EXPECT_TRUE(learn(guess, at(1)));
+  EXPECT_FALSE(learn(guess, at(1)));
 }
 
 TEST(PoolGuess, BlamesWhereTheEngineWentElse) {
   const Snapshot snapshot = three_segments().build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline);
-  EXPECT_TRUE(guess.learn(at(1)));
-  ASSERT_TRUE(guess.learn(at(4, kC)));
-  EXPECT_EQ(guess.spans().back().address, kC);
-  EXPECT_NE(guess.spans().back().pool, guess.spans().front().pool);
+  PoolGuess guess(timeline, kLargePage);
+  EXPECT_TRUE(learn(guess, at(1)));
+  ASSERT_TRUE(learn(guess, at(4, kC)));
+  EXPECT_EQ(spans_of(guess).back().address, kC);
+  EXPECT_NE(spans_of(guess).back().pool, spans_of(guess).front().pool);
 }
 
 TEST(PoolGuess, OfEmptyCacheBlamesOneSegmentAlone) {
@@ -71,9 +82,9 @@ TEST(PoolGuess, OfEmptyCacheBlamesOneSegmentAlone) {
   b.called_from("empty_cache").segment_free(kA, 20 * kMiB).segment_free(kB, 20 * kMiB);
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline);
-  EXPECT_TRUE(guess.learn(at(1)));
-  EXPECT_EQ(guess.spans().size(), 1u);
+  PoolGuess guess(timeline, kLargePage);
+  EXPECT_TRUE(learn(guess, at(1)));
+  EXPECT_EQ(spans_of(guess).size(), 1u);
 }
 
 TEST(PoolGuess, SegmentOfTheStartIsThereFromTheFirstEvent) {
@@ -81,9 +92,9 @@ TEST(PoolGuess, SegmentOfTheStartIsThereFromTheFirstEvent) {
   b.alloc(kA, 5 * kMiB).free(kA, 5 * kMiB).segment_free(kA, 20 * kMiB);
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline);
-  ASSERT_TRUE(guess.learn(at(0)));
-  EXPECT_EQ(guess.spans()[0].begin, 0u);
+  PoolGuess guess(timeline, kLargePage);
+  ASSERT_TRUE(learn(guess, at(0)));
+  EXPECT_EQ(spans_of(guess)[0].begin, 0u);
 }
 
 TEST(PoolGuess, HasNothingToGuessWhereEventsNameTheirPool) {
@@ -91,7 +102,8 @@ TEST(PoolGuess, HasNothingToGuessWhereEventsNameTheirPool) {
   b.pools_recorded().segment_alloc(kA, 20 * kMiB).segment_free(kA, 20 * kMiB);
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
-  EXPECT_FALSE(PoolGuess(timeline).learn(at(0)));
+  PoolGuess guess(timeline, kLargePage);
+  EXPECT_FALSE(learn(guess, at(0)));
 }
 
 // A is free and not reused: as if it were of a pool. With `strays`, blocks of C then leave gaps that nothing explains.

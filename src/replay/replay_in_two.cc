@@ -10,6 +10,7 @@
 #include "replay/replay_in_two.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "base/processors.h"
@@ -33,11 +34,11 @@ bool is_plain(const Timeline& timeline, const ReplayConfig& config) {
             trace.action[event] == Action::segment_map || trace.action[event] == Action::segment_unmap;
         return !has_pages && (trace.pool.empty() || trace.pool[event].is_default());
       });
-  if (!all_ordinary || !all_common) return false;
+  const bool has_placements = !trace.forced.empty() || !trace.restored.empty();
+  if (!all_ordinary || !all_common || has_placements) return false;
   return timeline.snapshot->complete && timeline.corrected == nullptr && timeline.pools.size() == 1 &&
-         trace.forced.empty() && config.rules.tie_break == TieBreak::address && !config.limit_bytes &&
-         !config.driver_refuses && config.settings.garbage_collection_threshold <= 0 &&
-         !config.settings.expandable_segments &&
+         config.rules.tie_break == TieBreak::address && !config.limit_bytes && !config.driver_refuses &&
+         config.settings.garbage_collection_threshold <= 0 && !config.settings.expandable_segments &&
          std::none_of(timeline.start.begin(), timeline.start.end(),
                       [](const StartSegment& segment) { return segment.is_expandable; });
 }
@@ -63,11 +64,11 @@ bool is_same_block(const Block& block, const StartBlock& expected) {
 
 // `expected` is ascending by address.
 bool has_come_to(const CachingAllocator& allocator, const std::vector<StartSegment>& expected) {
-  std::vector<const Segment*> segments(allocator.segments().begin(), allocator.segments().end());
-  std::sort(segments.begin(), segments.end(),
-            [](const Segment* a, const Segment* b) { return a->address < b->address; });
+  std::map<uint64_t, const Segment*> segments;
+  for (const Segment* segment : allocator.segments()) segments[segment->address] = segment;
   return std::equal(segments.begin(), segments.end(), expected.begin(), expected.end(),
-                    [](const Segment* segment, const StartSegment& want) {
+                    [](const auto& entry, const StartSegment& want) {
+                      const Segment* segment = entry.second;
                       if (segment->address != want.address || segment->size_bytes != want.size ||
                           segment->stream != want.stream || segment->pool->is_small != want.is_small) {
                         return false;

@@ -79,8 +79,7 @@ struct Attempt {
   std::unique_ptr<Verification> v;
   Pressure pressure;
   std::optional<LimitRange> collection_range;  // the limits that explain every garbage collection
-  bool pools_guessed = false;
-  bool settled = false;  // replayed to its end and compared
+  bool settled = false;                        // replayed to its end and compared
 };
 
 class Verifier {
@@ -160,17 +159,27 @@ class Verifier {
   Attempt with_guessed_pools(Attempt tried, const std::shared_ptr<const Trace>& corrected) {
     if (!tried.v->replay->first_difference()) return tried;
     constexpr size_t kMostGuesses = 100;
-    PoolGuess guess(tried.v->timeline);
+    PoolGuess guess(tried.v->timeline, tried.v->config.settings.large_segment_size_bytes);
     std::optional<Attempt> next;
     for (size_t i = 0; i < kMostGuesses && budget_ > 0; ++i) {
-      const Attempt& latest = next ? *next : tried;
-      const std::optional<Difference>& difference = latest.v->replay->first_difference();
-      if (!difference || !guess.learn(*difference)) break;
-      next = try_with(tried.v->config.rules, guess.spans(), corrected);
+      const std::optional<Difference> difference = (next ? *next : tried).v->replay->first_difference();
+      if (!difference) break;
+      std::optional<Attempt> furthest;
+      PoolGuess::Way chosen;
+      for (const PoolGuess::Way& way : guess.ways_to_explain(*difference)) {
+        Attempt attempt = try_with(tried.v->config.rules, guess.spans_with(way), corrected);
+        if (furthest && reach(attempt) <= reach(*furthest)) continue;
+        furthest = std::move(attempt);
+        chosen = way;
+        if (furthest->v->exact()) break;
+      }
+      if (!furthest) break;
+      guess.take(chosen);
+      next = std::move(furthest);
     }
     // A wrong guess gets further too, as each replay with more freedom does: only one that explains all of it is kept.
     if (!next || !next->v->exact()) return tried;
-    next->pools_guessed = true;
+    next->v->caveats.push_back(Caveat{.code = "pools-inferred", .values = {}, .source = CaveatSource::model});
     return *std::move(next);
   }
 
@@ -392,9 +401,6 @@ class Verifier {
     v.limit = limit_range(attempt);
     add_caveats(v);
     if (v.config.limit_bytes) drop_caveat("settings-gc-without-limit", v.caveats);
-    if (attempt.pools_guessed) {
-      v.caveats.push_back(Caveat{.code = "pools-inferred", .values = {}, .source = CaveatSource::model});
-    }
     v.final_state_checked = snapshot_.complete;
     if (!v.final_state_checked) return;
     const std::optional<StateDifference> difference = compare_final_state(snapshot_, device_, v.replay->allocator());

@@ -85,10 +85,11 @@ struct Trace {
   HugeVector<int64_t> size;             // requested bytes for alloc and free_*, else see Action
   SparseColumn<uint32_t> stream_index;  // into streams
   HugeVector<StackId> stack;
-  HugeVector<int64_t> time_us;    // 0 where the file has none (torch < 2.2); empty where nobody wants them
-  std::vector<StreamId> streams;  // distinct streams in order of first appearance
-  std::vector<PoolId> pool;       // empty before torch 2.12, which does not record an event's pool
-  std::vector<uint32_t> forced;   // events placed at a forced address (internal_metadata), ascending; mostly empty
+  HugeVector<int64_t> time_us;     // 0 where the file has none (torch < 2.2); empty where nobody wants them
+  std::vector<StreamId> streams;   // distinct streams in order of first appearance
+  std::vector<PoolId> pool;        // empty before torch 2.12, which does not record an event's pool
+  std::vector<uint32_t> forced;    // events placed at a forced address (internal_metadata), ascending; mostly empty
+  std::vector<uint32_t> restored;  // allocs that restored a checkpoint of a pool (CUDA graph trees), as forced
   SparseColumn<StringId> compile_context;
   SparseColumn<StringId> user_metadata;
   [[nodiscard]] size_t size_events() const { return action.size(); }

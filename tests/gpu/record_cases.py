@@ -53,6 +53,12 @@ case("full_card_split64", "max_split_size_mb:64", 0, function="full_card", seed=
 case("graphs", "", 0, function="graphs")
 case("graphs_expand", "expandable_segments:True", 0, function="graphs")
 case("graph_trees", "", 0, function="graph_trees")
+for name in ("default", "expand"):
+    case(f"graph_pools_{name}", CONFS[name], function="graph_pools")
+    case(f"graph_side_{name}", CONFS[name], function="graph_side")
+    case(f"dead_pools_{name}", CONFS[name], function="dead_pools", seed=16)
+    case(f"dead_pools_late_{name}", CONFS[name], function="dead_pools", seed=17, late=1)
+    case(f"graph_trees_back_{name}", CONFS[name], function="graph_trees_back")
 case("switched", "", 0, function="switched", seed=13)
 case("release_lock", "release_lock_on_cudamalloc:True", 1500, seed=14)
 case("two_devices", "", 0, function="two_devices", seed=15)
@@ -205,6 +211,145 @@ def graph_trees(torch, record, **_):
         optimizer.step()
         optimizer.zero_grad()
     return loss
+
+
+def perceptron(torch, width):
+    layers = [torch.nn.Sequential(torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width))
+              for _ in range(4)]
+    return torch.nn.Sequential(*layers).cuda()
+
+
+def warm_up(torch, step):
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+
+
+def graph_pools(torch, record, **_):
+    """Graphs of several batches in one pool and one of training in its own; some are gone before the end."""
+    model = perceptron(torch, 512)
+    inputs = {batch: torch.randn(batch, 512, device="cuda") for batch in (400, 200, 60, 9)}
+    captured, outputs = {}, {}
+    shared = torch.cuda.graph_pool_handle()
+    with torch.no_grad():
+        warm_up(torch, lambda: model(inputs[400]))
+        for batch, static in inputs.items():
+            captured[batch] = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(captured[batch], pool=shared):
+                outputs[batch] = model(static)
+    static = torch.randn(250, 512, device="cuda")
+    warm_up(torch, lambda: model(static).sum().backward())
+    model.zero_grad(set_to_none=True)
+    training = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(training):
+        loss = model(static).sum()
+        loss.backward()
+    training.replay()
+    others = [torch.empty((3 + 5 * i % 27) * MIB, dtype=torch.uint8, device="cuda") for i in range(12)]
+    captured.pop(400).reset()
+    del outputs[400], others
+    torch.cuda.empty_cache()
+    training.reset()
+    del loss, training
+    model.zero_grad(set_to_none=True)
+    torch.cuda.empty_cache()
+    model(torch.randn(1500, 512, device="cuda")).sum().backward()
+    captured.clear()
+    outputs.clear()
+    torch.cuda.empty_cache()
+    return model
+
+
+def graph_side(torch, record, **_):
+    """Side streams and record_stream within a capture; the second graph of the pool outlives the first."""
+    model, static = perceptron(torch, 512), torch.randn(384, 512, device="cuda")
+    side, first, second = torch.cuda.Stream(), torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    with torch.no_grad():
+        warm_up(torch, lambda: model(static))
+        with torch.cuda.graph(first):
+            main = torch.cuda.current_stream()
+            hidden = model(static)
+            side.wait_stream(main)
+            with torch.cuda.stream(side):
+                hidden.record_stream(side)
+                doubled = hidden * 2
+                scratch = torch.empty(25 * MIB, dtype=torch.uint8, device="cuda")
+            kept = [model(static) for _ in range(3)]
+            del kept[1], scratch
+            main.wait_stream(side)
+            doubled.record_stream(main)
+            total = doubled + hidden
+            del hidden, doubled
+            result = model(total)
+        others = [torch.empty((1 + 7 * i % 22) * MIB, dtype=torch.uint8, device="cuda") for i in range(10)]
+        first.replay()
+        del others[::2]
+        torch.cuda.empty_cache()
+        with torch.cuda.graph(second, pool=first.pool()):
+            last = model(result)
+            product = last @ last.T
+        second.replay()
+        del first, kept, total, result
+        torch.cuda.empty_cache()
+        del second, last, product
+        torch.cuda.empty_cache()
+    return others
+
+
+def dead_pools(torch, record, seed, late=0, **_):
+    """Two MemPools, one within the other's scope, that both end before the dump."""
+    rng = random.Random(seed)
+
+    def tensor(most):
+        return torch.empty(int(2 ** rng.uniform(9, most)), dtype=torch.uint8, device="cuda")
+
+    outer, inner = torch.cuda.MemPool(), torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(outer):
+        kept = [tensor(26) for _ in range(60)]
+        with torch.cuda.use_mem_pool(inner):
+            others = [tensor(25) for _ in range(40)]
+            del others[::3]
+        del kept[::2]
+    if late:
+        record()
+    between = [tensor(24) for _ in range(20)]
+    del kept[::2], between[::2]
+    torch.cuda.empty_cache()
+    with torch.cuda.use_mem_pool(inner):
+        others += [tensor(23) for _ in range(20)]
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side), torch.cuda.use_mem_pool(outer):
+        lent = torch.randn(1000, 1000, device="cuda")
+        lent.record_stream(torch.cuda.default_stream())
+        del lent
+    torch.cuda.synchronize()
+    kept.clear()
+    del outer
+    others.clear()
+    del inner
+    return between, [tensor(25) for _ in range(30)]
+
+
+def graph_trees_back(torch, record, **_):
+    """Training with two batches, then inference: each new graph first restores the state that its pool had."""
+    model = torch.nn.Sequential(*[torch.nn.Linear(320, 320) for _ in range(5)]).cuda()
+    compiled = torch.compile(model, mode="reduce-overhead")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(9):
+        torch.compiler.cudagraph_mark_step_begin()
+        loss = compiled(torch.randn(160 if step % 4 else 90, 320, device="cuda")).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    del loss
+    with torch.no_grad():
+        for _ in range(4):
+            torch.compiler.cudagraph_mark_step_begin()
+            compiled(torch.randn(50, 320, device="cuda")).clone()
+    return compiled
 
 
 def switched(torch, record, seed, **_):
