@@ -144,7 +144,7 @@ MUTANTS = [
     ("pages counted from address 0", EXPANDABLE, "const uint64_t offset = block.address - segment.address;",
      "const uint64_t offset = block.address - segment.address + (1 << 21);", ""),
     ("a whole range that is unmapped stays", EXPANDABLE, "  if (block->is_split()) return;\n",
-     "  if (page != 0) return;\n", ""),
+     "  if (block != nullptr) return;\n", ""),
     ("earlier map steps are not counted", EXPANDABLE, "  stats_.num_device_alloc += 1;\n",
      "  if (to_map->next == nullptr || !to_map->next->mapped) stats_.num_device_alloc += 1;\n",
      ""),

@@ -174,5 +174,57 @@ TEST(CheckInvariants, FindsNeighboursThatWereNotMerged) {
   block->allocated = true;
 }
 
+// --- checkpoints ---------------------------------------------------------------------------------------------------
+
+TEST(Restore, TilesAPoolWithTheBlocksThatItHad) {
+  Rig rig({.settings = {.roundup_power2_divisions = {4, 4, 4, 4}}});
+  const PoolId pool{0, 1};
+  Block* block = rig.get_in(pool, 100 * 1024);
+  const uint64_t base = block->address;
+  rig.free(block);
+  // Sizes that were rounded once, or were left over: neither is rounded again.
+  const int64_t sizes[] = {131072, 629760, 2 * kMiB - 131072 - 629760};
+  uint64_t address = base;
+  for (const int64_t size : sizes) {
+    const Block* restored = rig.allocator.restore(address, size, StreamId{0}, pool);
+    ASSERT_NE(restored, nullptr) << size;
+    EXPECT_EQ(restored->address, address);
+    EXPECT_EQ(restored->size, size);
+    EXPECT_EQ(restored->requested_size, size);
+    EXPECT_TRUE(restored->segment->pool->is_small);
+    address += static_cast<uint64_t>(size);
+  }
+  EXPECT_EQ(rig.allocator.check_invariants(), "");
+  EXPECT_EQ(rig.stats().allocation.all().current, 3);
+  EXPECT_EQ(rig.reserved(), 2 * kMiB);
+}
+
+// A free block that was a whole segment of the small pool is larger than what that pool serves.
+TEST(Restore, IsOfThePoolOfItsSegment) {
+  Rig rig;
+  const PoolId pool{0, 1};
+  Block* block = rig.get_in(pool, 512);
+  const uint64_t base = block->address;
+  rig.free(block);
+  Block* whole = rig.allocator.restore(base, 2 * kMiB, StreamId{0}, pool);
+  ASSERT_NE(whole, nullptr);
+  EXPECT_EQ(rig.stats().allocated_bytes.small().current, 2 * kMiB);
+  rig.free(whole);
+  EXPECT_EQ(rig.get_in(pool, 512)->address, base);
+}
+
+TEST(Restore, NeedsAFreeBlockThatBeginsThere) {
+  Rig rig;
+  const PoolId pool{0, 1};
+  Block* block = rig.get_in(pool, 4096);
+  const uint64_t base = block->address;
+  EXPECT_EQ(rig.allocator.restore(base, 4096, StreamId{0}, pool), nullptr);             // in use
+  EXPECT_EQ(rig.allocator.restore(base + 8192, 512, StreamId{0}, pool), nullptr);       // inside a free block
+  EXPECT_EQ(rig.allocator.restore(base + 4096, 2 * kMiB, StreamId{0}, pool), nullptr);  // larger than it
+  EXPECT_EQ(rig.allocator.restore(base + 4096, 0, StreamId{0}, pool), nullptr);
+  EXPECT_EQ(rig.allocator.restore(base + 4096, 512, StreamId{0}, PoolId{}), nullptr);  // another pool's
+  EXPECT_EQ(rig.allocator.check_invariants(), "");
+}
+
 }  // namespace
 }  // namespace oomscope

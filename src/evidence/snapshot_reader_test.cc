@@ -484,6 +484,22 @@ TEST(SnapshotReader, HostileSizesEndInAnError) {
   EXPECT_EQ(error_code("\x80\x04" + std::string(5000000, '(')), "snapshot-too-large");
 }
 
+TEST(SnapshotReader, AllocsThatRestoreACheckpointAreMarked) {
+  const Pickled python = List{frame("apply_checkpoint_execution_state_in_allocator", 7), frame("cudagraphify", 8)};
+  const Pickled native = List{frame(
+      "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::setCheckpointPoolState(signed char, x)", 0)};
+  const Pickled other = List{frame("cudagraphify", 8)};
+  const Snapshot snapshot = must_read(
+      pickle(Dict{{"segments", List{}},
+                  {"device_traces",
+                   List{List{event("alloc", 512, 512, other), event("alloc", 1024, 512, python),
+                             event("free_requested", 1024, 512, python), event("free_completed", 1024, 512, python),
+                             event("alloc", 2048, 512, native), event("alloc", 4096, 512, List{})}}}}));
+  ASSERT_EQ(snapshot.traces.size(), 1U);
+  EXPECT_EQ(snapshot.traces[0].restored, (std::vector<uint32_t>{1, 4}));
+  EXPECT_TRUE(snapshot.traces[0].forced.empty());
+}
+
 TEST(SnapshotReader, MemoryHasALimit) {
   Result<Snapshot> snapshot = read(whole_snapshot(20000), {.max_memory_bytes = 200000});
   ASSERT_FALSE(snapshot.has_value());

@@ -29,6 +29,9 @@ struct Difference {
   Values values = {};
   LimitHint hint = LimitHint::none;
   uint64_t engine_address = 0;  // where the engine put or released something; 0: nowhere
+  [[nodiscard]] bool is_same(const Difference& other) const {
+    return event == other.event && what == other.what && engine_address == other.engine_address;
+  }
 };
 
 struct ReplayConfig {

@@ -27,7 +27,7 @@ uint32_t PoolGuess::breath_behind(uint32_t release) const {
   return release;
 }
 
-// All segments that were obtained, or there at the start, and released again within the recording.
+// All segments that were obtained, or there at the start: those that were released again name no pool.
 void PoolGuess::add_segments() {
   const Trace& trace = timeline_.trace();
   std::map<uint64_t, Holding> open;
@@ -43,6 +43,18 @@ void PoolGuess::add_segments() {
     segment.breath = breath;
     holdings_.push_back(segment);
     if (obtained != open.end()) open.erase(obtained);
+  }
+  for (const SnapshotSegment& segment : timeline_.snapshot->segments) {
+    if (segment.device != timeline_.device || segment.is_expandable) continue;
+    const auto obtained = open.find(segment.address);
+    holdings_.push_back({.address = segment.address,
+                         .size = segment.total_size,
+                         .begin = obtained == open.end() ? 0 : obtained->second.begin,
+                         .end = kNoEvent,
+                         .breath = kNoEvent,
+                         .stream = segment.stream,
+                         .is_known = true,
+                         .pool = segment.pool});
   }
 }
 
@@ -85,19 +97,20 @@ bool PoolGuess::calls_empty_cache(const Holding& holding) const {
   return false;
 }
 
-// A pool has one expandable range for each stream and size at a time. Those that could have had this one too, the one
-// that began nearest to it first.
-std::vector<PoolId> PoolGuess::pools_without(const Holding& range) const {
+// The pools that could have had this memory too, the one that had other memory at the nearest time first. A pool has
+// one expandable range for each stream and size at a time.
+std::vector<PoolId> PoolGuess::other_pools_for(const Holding& holding) const {
   std::map<PoolId, uint32_t> distances;
   for (const Holding& other : holdings_) {
-    if (!other.is_range || other.pool.is_default()) continue;
-    const uint32_t distance = std::max(other.begin, range.begin) - std::min(other.begin, range.begin);
+    if (other.pool.is_default()) continue;
+    const uint32_t distance = std::max(other.begin, holding.begin) - std::min(other.begin, holding.begin);
     const auto [entry, made] = distances.try_emplace(other.pool, distance);
     if (!made) entry->second = std::min(entry->second, distance);
   }
   for (const Holding& other : holdings_) {
-    const bool is_there = other.begin <= range.end && range.begin <= other.end;
-    if (other.is_range && is_there && other.stream == range.stream && other.is_small == range.is_small) {
+    const bool is_there = other.begin <= holding.end && holding.begin <= other.end;
+    const bool are_ranges = other.is_range && holding.is_range;
+    if (are_ranges && is_there && other.stream == holding.stream && other.is_small == holding.is_small) {
       distances.erase(other.pool);
     }
   }
@@ -107,15 +120,16 @@ std::vector<PoolId> PoolGuess::pools_without(const Holding& range) const {
   return pools;
 }
 
-// A program's empty_cache releases the default pool's memory in the same breath: then only the one is taken.
-PoolGuess::Way PoolGuess::own_pool(size_t holding) const {
+// What was released in one breath was of one pool, but for a program's empty_cache, which releases the default pool's
+// memory in the same breath; and ranges go to a pool one by one.
+std::vector<size_t> PoolGuess::released_with(size_t holding) const {
   const Holding& blamed = holdings_[holding];
-  Way way{.holdings = {holding}, .pool = {0, kGuessedPool + blamed.breath}};
-  if (calls_empty_cache(blamed)) return way;
+  std::vector<size_t> together = {holding};
+  if (calls_empty_cache(blamed)) return together;
   for (size_t i = 0; i < holdings_.size(); ++i) {
-    if (i != holding && is_open(i) && holdings_[i].breath == blamed.breath) way.holdings.push_back(i);
+    if (i != holding && is_open(i) && holdings_[i].breath == blamed.breath) together.push_back(i);
   }
-  return way;
+  return together;
 }
 
 std::vector<PoolGuess::Way> PoolGuess::ways_to_explain(const Difference& difference) const {
@@ -123,42 +137,46 @@ std::vector<PoolGuess::Way> PoolGuess::ways_to_explain(const Difference& differe
   const Trace& trace = timeline_.trace();
   std::vector<Way> ways;
   if (difference.event >= trace.size_events()) return ways;
-  // Where the recording went is the better witness; else where the engine went although the recording did not.
-  const std::array<size_t, 2> blamed = {find(trace.addr[difference.event], difference.event),
-                                        find(difference.engine_address, difference.event)};
-  for (const size_t i : blamed) {
-    if (!is_open(i) || !holdings_[i].is_range) continue;
-    std::vector<PoolId> pools = pools_without(holdings_[i]);
-    if (pools.size() > kMostPools) pools.resize(kMostPools);
-    for (const PoolId pool : pools) ways.push_back({.holdings = {i}, .pool = pool});
+  // Where the recording went, and where the engine went although the recording did not.
+  std::vector<size_t> blamed;
+  for (const uint64_t address : {trace.addr[difference.event], difference.engine_address}) {
+    const size_t found = find(address, difference.event);
+    if (!is_open(found)) continue;
+    blamed.push_back(found);
   }
   for (const size_t i : blamed) {
-    if (!is_open(i)) continue;
-    ways.push_back(own_pool(i));
-    if (!holdings_[i].is_range) break;
+    const bool is_range = holdings_[i].is_range;
+    const Way own{.holdings = released_with(i), .pool = {0, kGuessedPool + holdings_[i].breath}};
+    if (!is_range) ways.push_back(own);
+    std::vector<PoolId> pools = other_pools_for(holdings_[i]);
+    std::erase(pools, own.pool);
+    if (pools.size() > kMostPools) pools.resize(kMostPools);
+    for (const PoolId pool : pools) {
+      ways.push_back({.holdings = is_range ? std::vector<size_t>{i} : own.holdings, .pool = pool});
+    }
+    if (is_range) ways.push_back(own);
   }
   return ways;
 }
 
-std::vector<PoolSpan> PoolGuess::spans_with(const Way& way) const {
-  std::vector<PoolSpan> spans = spans_;
+void PoolGuess::take(const Way& way) {
   for (const size_t i : way.holdings) {
-    const Holding& holding = holdings_[i];
-    spans.push_back({.address = holding.address,
-                     .size = holding.size,
-                     .begin = holding.begin,
-                     .end = holding.end,
-                     .pool = way.pool});
+    Holding& holding = holdings_[i];
+    holding.is_known = true;
+    holding.pool = way.pool;
+    taken_.emplace_back(i, way.pool);
+    spans_.push_back({.address = holding.address,
+                      .size = holding.size,
+                      .begin = holding.begin,
+                      .end = holding.end,
+                      .pool = way.pool});
   }
-  return spans;
 }
 
-void PoolGuess::take(const Way& way) {
-  spans_ = spans_with(way);
-  for (const size_t i : way.holdings) {
-    holdings_[i].is_known = true;
-    holdings_[i].pool = way.pool;
-  }
+std::vector<std::pair<size_t, PoolId>> PoolGuess::assignment() const {
+  std::vector<std::pair<size_t, PoolId>> sorted = taken_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
 }
 
 }  // namespace oomscope

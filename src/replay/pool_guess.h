@@ -3,10 +3,11 @@
 // Before torch 2.12 an event does not name its pool, and a segment that was freed before the dump took the knowledge
 // with it: a graph that was destroyed, a MemPool that went out of scope. The replay takes such memory for the default
 // pool and soon meets a difference, since no allocation may cross pools. The memory that the difference names is then
-// given to a pool of its own, together with what was released in the same breath, or, if it is an expandable range, to
-// a pool that has none of its stream and size yet; and the replay is repeated.
+// given to another pool, one that the recording names or one of its own, together with what was released in the same
+// breath, and the replay is repeated.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "model/expandable_ranges.h"
@@ -26,9 +27,11 @@ class PoolGuess {
   };
   // Ways to explain the difference, the likeliest first; none if it names no memory that could be another pool's.
   [[nodiscard]] std::vector<Way> ways_to_explain(const Difference& difference) const;
-  // What to replay with, once `way` has been taken too.
-  [[nodiscard]] std::vector<PoolSpan> spans_with(const Way& way) const;
   void take(const Way& way);
+  // What to replay with.
+  [[nodiscard]] const std::vector<PoolSpan>& spans() const { return spans_; }
+  // What was taken, whatever the order.
+  [[nodiscard]] std::vector<std::pair<size_t, PoolId>> assignment() const;
 
  private:
   // Memory that is of one pool from `begin` to `end`: a segment, or what was mapped of an expandable range.
@@ -50,12 +53,13 @@ class PoolGuess {
   [[nodiscard]] size_t find(uint64_t address, uint32_t event) const;
   [[nodiscard]] bool is_open(size_t holding) const;
   [[nodiscard]] bool calls_empty_cache(const Holding& holding) const;
-  [[nodiscard]] std::vector<PoolId> pools_without(const Holding& range) const;
-  [[nodiscard]] Way own_pool(size_t holding) const;
+  [[nodiscard]] std::vector<PoolId> other_pools_for(const Holding& holding) const;
+  [[nodiscard]] std::vector<size_t> released_with(size_t holding) const;
 
   const Timeline& timeline_;
   std::vector<Holding> holdings_;
   std::vector<PoolSpan> spans_;
+  std::vector<std::pair<size_t, PoolId>> taken_;
 };
 
 }  // namespace oomscope

@@ -34,8 +34,6 @@ bool learn(PoolGuess& guess, const Difference& difference) {
   return !ways.empty();
 }
 
-std::vector<PoolSpan> spans_of(const PoolGuess& guess) { return guess.spans_with({}); }
-
 // Segments A and B released together, C later.
 SnapshotBuilder three_segments() {
   SnapshotBuilder b;
@@ -50,12 +48,12 @@ TEST(PoolGuess, BlamesTheSegmentOfTheRecordedAddressAndWhatWentWithIt) {
   const Timeline timeline = timeline_of(snapshot);
   PoolGuess guess(timeline, kLargePage);
   ASSERT_TRUE(learn(guess, at(1)));
-  ASSERT_EQ(spans_of(guess).size(), 2u);
-  EXPECT_EQ(spans_of(guess)[0].address, kA);
-  EXPECT_EQ(spans_of(guess)[0].begin, 0u);
-  EXPECT_EQ(spans_of(guess)[0].end, 6u);
-  EXPECT_EQ(spans_of(guess)[1].address, kB);
-  EXPECT_EQ(spans_of(guess)[0].pool, spans_of(guess)[1].pool);
+  ASSERT_EQ(guess.spans().size(), 2u);
+  EXPECT_EQ(guess.spans()[0].address, kA);
+  EXPECT_EQ(guess.spans()[0].begin, 0u);
+  EXPECT_EQ(guess.spans()[0].end, 6u);
+  EXPECT_EQ(guess.spans()[1].address, kB);
+  EXPECT_EQ(guess.spans()[0].pool, guess.spans()[1].pool);
 }
 
 TEST(PoolGuess, BlamesNoSegmentTwice) {
@@ -72,8 +70,8 @@ TEST(PoolGuess, BlamesWhereTheEngineWentElse) {
   PoolGuess guess(timeline, kLargePage);
   EXPECT_TRUE(learn(guess, at(1)));
   ASSERT_TRUE(learn(guess, at(4, kC)));
-  EXPECT_EQ(spans_of(guess).back().address, kC);
-  EXPECT_NE(spans_of(guess).back().pool, spans_of(guess).front().pool);
+  EXPECT_EQ(guess.spans().back().address, kC);
+  EXPECT_NE(guess.spans().back().pool, guess.spans().front().pool);
 }
 
 TEST(PoolGuess, OfEmptyCacheBlamesOneSegmentAlone) {
@@ -84,7 +82,7 @@ TEST(PoolGuess, OfEmptyCacheBlamesOneSegmentAlone) {
   const Timeline timeline = timeline_of(snapshot);
   PoolGuess guess(timeline, kLargePage);
   EXPECT_TRUE(learn(guess, at(1)));
-  EXPECT_EQ(spans_of(guess).size(), 1u);
+  EXPECT_EQ(guess.spans().size(), 1u);
 }
 
 TEST(PoolGuess, SegmentOfTheStartIsThereFromTheFirstEvent) {
@@ -94,7 +92,7 @@ TEST(PoolGuess, SegmentOfTheStartIsThereFromTheFirstEvent) {
   const Timeline timeline = timeline_of(snapshot);
   PoolGuess guess(timeline, kLargePage);
   ASSERT_TRUE(learn(guess, at(0)));
-  EXPECT_EQ(spans_of(guess)[0].begin, 0u);
+  EXPECT_EQ(guess.spans()[0].begin, 0u);
 }
 
 TEST(PoolGuess, HasNothingToGuessWhereEventsNameTheirPool) {
@@ -104,6 +102,61 @@ TEST(PoolGuess, HasNothingToGuessWhereEventsNameTheirPool) {
   const Timeline timeline = timeline_of(snapshot);
   PoolGuess guess(timeline, kLargePage);
   EXPECT_FALSE(learn(guess, at(0)));
+}
+
+// A range that was unmapped whole, between others of the same stream: a pool has one for each stream and size.
+TEST(PoolGuess, GivesARangeToAPoolThatHasNoneOfItsKind) {
+  constexpr uint64_t kRange = 0x300000000;
+  constexpr uint64_t kApart = uint64_t{150} << 30;
+  SnapshotBuilder b;
+  const auto live_range = [&](int number, bool is_small, PoolId pool) {
+    const int64_t page = is_small ? 2 * kMiB : kLargePage;
+    b.segment_map(kRange + number * kApart, page);
+    b.segment(kRange + number * kApart, {live_block(page)}, {.expandable = true, .pool = pool});
+  };
+  live_range(0, false, {});
+  live_range(1, true, {0, 1});   // has a small one
+  live_range(2, false, {0, 2});  // has none
+  b.segment_map(kRange + 3 * kApart, 2 * kMiB).segment_unmap(kRange + 3 * kApart, 2 * kMiB);
+  const Snapshot snapshot = b.build();
+  const Timeline timeline = timeline_of(snapshot);
+  PoolGuess guess(timeline, kLargePage);
+  const std::vector<PoolGuess::Way> ways = guess.ways_to_explain(at(3));
+  ASSERT_EQ(ways.size(), 2u);
+  EXPECT_EQ(ways[0].pool, (PoolId{0, 2}));
+  EXPECT_GT(ways[1].pool.second, uint64_t{1} << 40);  // one of its own
+  guess.take(ways[0]);
+  ASSERT_EQ(guess.spans().size(), 1u);
+  EXPECT_EQ(guess.spans()[0].begin, 3u);
+  EXPECT_EQ(guess.spans()[0].end, 4u);
+  EXPECT_TRUE(guess.ways_to_explain(at(3)).empty());
+}
+
+TEST(PoolGuess, ASegmentMayBeOfAPoolThatIsStillThere) {
+  SnapshotBuilder b = three_segments();
+  b.segment_alloc(kA, 2 * kMiB).segment(kA, {live_block(2 * kMiB)}, {.pool = {0, 9}});
+  const Snapshot snapshot = b.build();
+  const Timeline timeline = timeline_of(snapshot);
+  PoolGuess guess(timeline, kLargePage);
+  const std::vector<PoolGuess::Way> ways = guess.ways_to_explain(at(1));
+  ASSERT_EQ(ways.size(), 2u);
+  EXPECT_EQ(ways[1].pool, (PoolId{0, 9}));
+  EXPECT_EQ(ways[1].holdings.size(), 2u);  // what was released in one breath
+}
+
+TEST(PoolGuess, WhatWasTakenIsTheSameInAnyOrder) {
+  const Snapshot snapshot = three_segments().build();
+  const Timeline timeline = timeline_of(snapshot);
+  PoolGuess one(timeline, kLargePage);
+  PoolGuess other = one;
+  const PoolGuess::Way first{.holdings = {0}, .pool = {0, 1}};
+  const PoolGuess::Way second{.holdings = {2}, .pool = {0, 2}};
+  one.take(first);
+  one.take(second);
+  other.take(second);
+  EXPECT_NE(one.assignment(), other.assignment());
+  other.take(first);
+  EXPECT_EQ(one.assignment(), other.assignment());
 }
 
 // A is free and not reused: as if it were of a pool. With `strays`, blocks of C then leave gaps that nothing explains.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -80,6 +81,8 @@ struct Attempt {
   Pressure pressure;
   std::optional<LimitRange> collection_range;  // the limits that explain every garbage collection
   bool settled = false;                        // replayed to its end and compared
+  bool is_corrected = false;                   // one address is wrong, and all else is explained
+  [[nodiscard]] bool is_done() const { return v->exact() || is_corrected; }
 };
 
 class Verifier {
@@ -96,15 +99,43 @@ class Verifier {
       if (best->v->exact()) break;
     }
     best = with_likely_settings(*std::move(best));
-    best = with_guessed_pools(*std::move(best), nullptr);
-    best = with_one_address_corrected(*std::move(best));
+    best = with_limit_approached(*std::move(best));
+    best = with_one_address_corrected(*std::move(best), kFewSuspects, false);  // often the first
+    best = with_guessed_pools(*std::move(best), kFewGuesses);
+    best = with_one_address_corrected(*std::move(best), kManySuspects, false);
+    best = with_one_address_corrected(*std::move(best), kManySuspects, true);
+    best = with_other_rules_and_guessed_pools(*std::move(best));
+    best = with_guessed_pools(*std::move(best), kManyGuesses);
     settle(*best);
     return std::move(best->v);
   }
 
  private:
+  // What one kind of explanation may cost: others are tried after it.
+  class HalfOfTheBudget {
+   public:
+    explicit HalfOfTheBudget(Verifier& verifier) : verifier_(verifier), kept_(verifier.budget_ / 2) {
+      verifier_.budget_ -= kept_;
+    }
+    HalfOfTheBudget(const HalfOfTheBudget&) = delete;
+    HalfOfTheBudget& operator=(const HalfOfTheBudget&) = delete;
+    ~HalfOfTheBudget() { verifier_.budget_ += kept_; }
+
+   private:
+    Verifier& verifier_;
+    int64_t kept_;
+  };
+
   static int64_t mismatches(const Verification& v) {
     return v.replay->differences() + (v.final_state_checked && !v.final_state_equal ? 1 : 0);
+  }
+  // Those of the attempt first.
+  [[nodiscard]] std::vector<RuleSet> rules_from(const Attempt& attempt) const {
+    std::vector<RuleSet> rule_sets = {attempt.v->config.rules};
+    for (const RuleSet& rules : all_rule_sets()) {
+      if (!options_.rules && rules.name != rule_sets[0].name) rule_sets.push_back(rules);
+    }
+    return rule_sets;
   }
   // After the first difference everything may differ: what counts is how far a replay gets, and only between equals how
   // much differs behind it.
@@ -127,10 +158,8 @@ class Verifier {
     // The rules that get furthest without the right settings need not be the right ones.
     constexpr size_t kFewEvents = 100'000;  // for long files, only with the rules that got furthest
     const bool is_long = tried.v->timeline.trace().size_events() > kFewEvents;
-    std::vector<RuleSet> candidates = {tried.v->config.rules};
-    for (const RuleSet& rules : all_rule_sets()) {
-      if (!options_.rules && !is_long && rules.name != candidates[0].name) candidates.push_back(rules);
-    }
+    std::vector<RuleSet> candidates = rules_from(tried);
+    if (is_long) candidates.resize(1);
     for (const RuleSet& rules : candidates) {
       for (std::string_view conf : kLikelySettings) {
         if (budget_ <= 0 || tried.v->exact()) break;
@@ -155,50 +184,86 @@ class Verifier {
     return tried;
   }
 
-  // Differences: perhaps some memory belonged to pools that were gone at the end.
-  Attempt with_guessed_pools(Attempt tried, const std::shared_ptr<const Trace>& corrected) {
-    if (!tried.v->replay->first_difference()) return tried;
-    constexpr size_t kMostGuesses = 100;
-    PoolGuess guess(tried.v->timeline, tried.v->config.settings.large_segment_size_bytes);
-    std::optional<Attempt> next;
-    for (size_t i = 0; i < kMostGuesses && budget_ > 0; ++i) {
-      const std::optional<Difference> difference = (next ? *next : tried).v->replay->first_difference();
-      if (!difference) break;
-      std::optional<Attempt> furthest;
-      PoolGuess::Way chosen;
-      for (const PoolGuess::Way& way : guess.ways_to_explain(*difference)) {
-        Attempt attempt = try_with(tried.v->config.rules, guess.spans_with(way), corrected);
-        if (furthest && reach(attempt) <= reach(*furthest)) continue;
-        furthest = std::move(attempt);
-        chosen = way;
-        if (furthest->v->exact()) break;
-      }
-      if (!furthest) break;
-      guess.take(chosen);
-      next = std::move(furthest);
+  // Differences, under collection: perhaps they misled about the limit.
+  Attempt with_limit_approached(Attempt tried) {
+    const bool collects = tried.v->config.settings.garbage_collection_threshold > 0;
+    if (tried.is_done() || !collects || options_.limit_bytes) return tried;
+    const HalfOfTheBudget share(*this);
+    approaches_limits_ = true;
+    for (const RuleSet& rules : rules_from(tried)) {
+      Attempt next = try_with(rules, {}, nullptr);
+      if (better(next, tried)) tried = std::move(next);
+      if (tried.v->exact() || budget_ <= 0) break;
     }
-    // A wrong guess gets further too, as each replay with more freedom does: only one that explains all of it is kept.
-    if (!next || !next->v->exact()) return tried;
-    next->v->caveats.push_back(Caveat{.code = "pools-inferred", .values = {}, .source = CaveatSource::model});
-    return *std::move(next);
+    approaches_limits_ = false;
+    return tried;
+  }
+
+  // Differences: perhaps some memory belonged to pools that were gone at the end. What gets furthest is followed first.
+  // A wrong guess gets further too, as each replay with more freedom does: only one that explains all of it is kept.
+  Attempt with_guessed_pools(Attempt tried, int most_guesses, const std::shared_ptr<const Trace>& corrected = nullptr) {
+    if (tried.is_done() || !tried.v->replay->first_difference()) return tried;
+    const HalfOfTheBudget share(*this);
+    struct Guess {
+      std::vector<PoolGuess::Way> taken;
+      int64_t reach;
+      Difference difference;
+      std::vector<PoolGuess::Way> ways;  // to go on from here
+      size_t next_way = 0;
+    };
+    const PoolGuess start(tried.v->timeline, tried.v->config.settings.large_segment_size_bytes);
+    const Difference& first = *tried.v->replay->first_difference();
+    std::vector<Guess> open = {{{}, reach(tried), first, start.ways_to_explain(first)}};
+    std::set<std::vector<std::pair<size_t, PoolId>>> seen;
+    for (int tries = 0; !open.empty() && tries < most_guesses && budget_ > 0;) {
+      const auto furthest = std::max_element(open.begin(), open.end(), [](const Guess& a, const Guess& b) {
+        return std::pair(a.reach, a.taken.size()) < std::pair(b.reach, b.taken.size());
+      });
+      if (furthest->next_way == furthest->ways.size()) {
+        open.erase(furthest);
+        continue;
+      }
+      std::vector<PoolGuess::Way> taken = furthest->taken;
+      taken.push_back(furthest->ways[furthest->next_way++]);
+      PoolGuess pools = start;
+      for (const PoolGuess::Way& way : taken) pools.take(way);
+      if (!seen.insert(pools.assignment()).second) continue;
+      tries += 1;
+      Attempt next = try_with(tried.v->config.rules, pools.spans(), corrected);
+      if (next.v->exact()) {
+        next.v->caveats.push_back(Caveat{.code = "pools-inferred", .values = {}, .source = CaveatSource::model});
+        return next;
+      }
+      const std::optional<Difference>& difference = next.v->replay->first_difference();
+      if (!difference || difference->is_same(furthest->difference)) continue;
+      open.push_back({std::move(taken), reach(next), *difference, pools.ways_to_explain(*difference)});
+    }
+    return tried;
+  }
+
+  // The rules that get furthest without the right pools need not be the right ones.
+  Attempt with_other_rules_and_guessed_pools(Attempt tried) {
+    if (tried.is_done()) return tried;
+    for (const RuleSet& rules : rules_from(tried)) {
+      if (rules.name == tried.v->config.rules.name || budget_ <= 0) continue;
+      Attempt next = with_guessed_pools(try_with(rules, {}, nullptr), kFewGuesses);
+      if (next.v->exact()) return next;
+    }
+    return tried;
   }
 
   // Differences: perhaps one address is wrong. Then it is the one that has to be another for all events to agree, and
   // that is where the difference is, not where it first shows. A wrong address may also have led to the wrong rules.
-  Attempt with_one_address_corrected(Attempt tried) {
-    if (tried.v->exact() || !snapshot_.complete) return tried;
-    std::vector<RuleSet> candidates = {tried.v->config.rules};
-    for (const RuleSet& rules : all_rule_sets()) {
-      if (!options_.rules && rules.name != candidates[0].name) candidates.push_back(rules);
-    }
-    constexpr size_t kMostSuspects = 128;
-    std::vector<Suspect> suspects = find_suspects(tried.v->timeline, kMostSuspects);
+  Attempt with_one_address_corrected(Attempt tried, size_t most_suspects, bool guess_pools) {
+    if (tried.is_done() || !snapshot_.complete) return tried;
+    const HalfOfTheBudget share(*this);
+    std::vector<Suspect> suspects = find_suspects(tried.v->timeline, most_suspects);
     if (const std::optional<Suspect> shown = shown_by(tried)) suspects.insert(suspects.begin(), *shown);
-    for (const bool guess_pools : {false, true}) {
-      for (const RuleSet& rules : candidates) {
-        std::optional<Attempt> found = correct_one_of(suspects, rules, guess_pools);
-        if (found) return *std::move(found);
-      }
+    std::vector<RuleSet> candidates = rules_from(tried);
+    if (most_suspects == kFewSuspects) candidates.resize(1);
+    for (const RuleSet& rules : candidates) {
+      std::optional<Attempt> found = correct_one_of(suspects, rules, guess_pools);
+      if (found) return *std::move(found);
     }
     return tried;
   }
@@ -212,9 +277,10 @@ class Verifier {
       trace->addr[event] = address;
       if (address == kUnknownAddress) trace->size[event] = 0;
       Attempt next = try_with(rules, {}, trace);
-      if (guess_pools) next = with_guessed_pools(std::move(next), trace);
+      if (guess_pools) next = with_guessed_pools(std::move(next), kFewGuesses, trace);
       if (next.v->exact() && address != kUnknownAddress) {
         next.v->replay->blame(event, recorded.addr[event]);
+        next.is_corrected = true;
         return next;
       }
       // The right event, but not the right address? Then the engine has named it.
@@ -337,10 +403,19 @@ class Verifier {
   void find_limit(Attempt& attempt) {
     const Pressure& pressure = attempt.pressure;
     if (options_.limit_bytes) return replay(attempt, options_.limit_bytes);
-    const bool collects = attempt.v->config.settings.garbage_collection_threshold > 0 && pressure.releases;
+    const bool collects = attempt.v->config.settings.garbage_collection_threshold > 0;
     const bool limited = pressure.smallest_refused && *pressure.smallest_refused > pressure.largest_allowed;
-    if (collects) return bisect_collection(attempt);
-    if (limited) return replay(attempt, pressure.largest_allowed);
+    if (collects && pressure.releases) {
+      replay(attempt, std::nullopt);
+      if (!is_explained(attempt)) find_collection_limit(attempt);
+      return;
+    }
+    if (limited) {
+      replay(attempt, pressure.largest_allowed);
+      // It may have been so much higher that nothing was collected.
+      if (collects && !is_explained(attempt)) find_collection_limit(attempt);
+      return;
+    }
     if (!pressure.suspected_retry) return replay(attempt, std::nullopt);
     // Taken only if it explains every burst, or replays further than none does: a program that calls empty_cache looks
     // similar at its peak.
@@ -358,38 +433,88 @@ class Verifier {
     replay(attempt, pressure.largest_allowed);
   }
 
-  // With collection on, releases begin at threshold * limit. Every try with a wrong limit meets a difference that says
-  // in which direction it was wrong.
-  void bisect_collection(Attempt& attempt) {
-    auto consistent = [&attempt] {
-      return !attempt.v->replay->first_difference() && attempt.v->replay->unexplained_releases() == 0;
-    };
-    replay(attempt, std::nullopt);
-    if (consistent()) return;
+  static bool is_explained(const Attempt& attempt) {
+    return !attempt.v->replay->first_difference() && attempt.v->replay->unexplained_releases() == 0;
+  }
+
+  // With collection on, releases begin at threshold * limit, and every wrong limit meets a difference.
+  void find_collection_limit(Attempt& attempt) {
     const Pressure& pressure = attempt.pressure;
     const double threshold = attempt.v->config.settings.garbage_collection_threshold;
-    int64_t low = pressure.largest_allowed;
+    LimitRange range{.low_bytes = pressure.largest_allowed, .high_bytes = 0};
     // Collection runs above threshold * limit, so somewhere reserved memory was above that.
-    int64_t high = static_cast<int64_t>(static_cast<double>(pressure.most_reserved) / threshold) + (int64_t{1} << 21);
-    if (pressure.smallest_refused) high = std::min(high, *pressure.smallest_refused - 1);
-    constexpr int64_t kFine = 4096;
-    std::pair<int64_t, int64_t> furthest = {-1, low};  // event of the first difference, limit
-    while (low + kFine < high) {
-      const int64_t middle = low + (high - low) / 2;
+    range.high_bytes =
+        static_cast<int64_t>(static_cast<double>(pressure.most_reserved) / threshold) + (int64_t{1} << 21);
+    if (pressure.smallest_refused) range.high_bytes = std::min(range.high_bytes, *pressure.smallest_refused - 1);
+    Furthest furthest{.event = -1, .limit = range.low_bytes};
+    std::optional<LimitRange> found = follow_hints(attempt, range, furthest);
+    if (!found && approaches_limits_) found = approach(attempt, range, furthest);
+    if (!found) return replay(attempt, furthest.limit);
+    // Of those that explain it the smallest explains most refusals by itself.
+    const int64_t explains = *attempt.v->config.limit_bytes;
+    const LimitRange largest = bisect(attempt, {explains, found->high_bytes}, true);
+    const LimitRange smallest = bisect(attempt, {found->low_bytes, explains}, false);
+    attempt.collection_range = LimitRange{.low_bytes = smallest.low_bytes, .high_bytes = largest.high_bytes};
+    replay(attempt, smallest.high_bytes);
+  }
+
+  // The edge between limits that explain the recording and those that do not; `low_explains`: the low end does.
+  LimitRange bisect(Attempt& attempt, LimitRange range, bool low_explains) {
+    while (range.low_bytes + kFineBytes < range.high_bytes) {
+      const int64_t middle = range.low_bytes + (range.high_bytes - range.low_bytes) / 2;
       replay(attempt, middle);
-      if (consistent()) {
-        // The smallest such limit explains most refusals by itself, so go on downwards.
-        if (!attempt.collection_range) attempt.collection_range = LimitRange{.low_bytes = low, .high_bytes = high};
-        high = middle;
-        continue;
-      }
+      (is_explained(attempt) == low_explains ? range.low_bytes : range.high_bytes) = middle;
+    }
+    return range;
+  }
+
+  // How far the tries with a wrong limit got.
+  struct Furthest {
+    int64_t event;
+    int64_t limit;
+  };
+
+  // Each first difference says whether the limit was too low or too high, mostly. The last limit that was tried
+  // explains the recording, and the true one is in the range that is returned; empty if none was found.
+  std::optional<LimitRange> follow_hints(Attempt& attempt, LimitRange range, Furthest& furthest) {
+    while (range.low_bytes + kFineBytes < range.high_bytes) {
+      const int64_t middle = range.low_bytes + (range.high_bytes - range.low_bytes) / 2;
+      replay(attempt, middle);
+      if (is_explained(attempt)) return range;
+      if (reach(attempt) > furthest.event) furthest = {reach(attempt), middle};
       // Releases that nobody called for and the engine did not make either: collection began too late.
       const std::optional<Difference>& difference = attempt.v->replay->first_difference();
       const bool too_high = difference ? difference->hint == LimitHint::too_high : true;
-      if (reach(attempt) > furthest.first) furthest = {reach(attempt), middle};
-      (too_high ? high : low) = middle;
+      (too_high ? range.high_bytes : range.low_bytes) = middle;
     }
-    replay(attempt, attempt.collection_range ? high : furthest.second);
+    return std::nullopt;
+  }
+
+  // Where a hint misleads: a decision that one limit gets wrong, one still further off gets wrong too, so replays get
+  // the further the nearer the limit is to the true one, on either side.
+  std::optional<LimitRange> approach(Attempt& attempt, LimitRange range, Furthest& furthest) {
+    constexpr int64_t kFewestTries = 6;
+    constexpr int64_t kMostTries = 48;
+    for (int64_t tries = kFewestTries; tries <= kMostTries && budget_ > 0;) {
+      const int64_t step = (range.high_bytes - range.low_bytes) / (tries + 1);
+      if (step < kFineBytes) break;
+      int64_t best = -1;
+      int64_t first = 0;  // of the tries that got as far as the best
+      int64_t last = 0;
+      for (int64_t i = 1; i <= tries; ++i) {
+        const int64_t limit = range.low_bytes + i * step;
+        replay(attempt, limit);
+        if (is_explained(attempt)) return LimitRange{.low_bytes = limit - step, .high_bytes = range.high_bytes};
+        if (reach(attempt) > furthest.event) furthest = {reach(attempt), limit};
+        if (reach(attempt) > best) first = i;
+        if (reach(attempt) >= best) last = i;
+        best = std::max(best, reach(attempt));
+      }
+      // Nothing learnt: the right ones lie between two tries that got equally far.
+      if (first == 1 && last == tries) tries *= 2;
+      range = {.low_bytes = range.low_bytes + (first - 1) * step, .high_bytes = range.low_bytes + (last + 1) * step};
+    }
+    return std::nullopt;
   }
 
   // Replays to the end and compares what is there.
@@ -456,16 +581,22 @@ class Verifier {
     }
   }
 
+  static constexpr size_t kFewSuspects = 8;
+  static constexpr size_t kManySuspects = 128;
+  static constexpr int kFewGuesses = 10;
+  static constexpr int kManyGuesses = 1000;
+  static constexpr int64_t kFineBytes = 4096;    // limits that are nearer to each other count as one
   static constexpr int64_t kEvenIfShort = 4000;  // so that hostile short recordings do not get millions of attempts
 
   const Snapshot& snapshot_;
   int32_t device_;
   const VerifyOptions& options_;
   bool keeps_final_blocks_ = false;
-  bool in_two_ = options_.in_two;  // tried once
-  std::string_view guess_;         // settings that are tried, where the file has none
-  int64_t budget_ = 40'000'000;    // events that may still be paired and replayed to explain differences
-  std::optional<Pairs> pairs_;     // taken by the first try
+  bool approaches_limits_ = false;  // where differences mislead about a limit: long, so for one attempt only
+  bool in_two_ = options_.in_two;   // tried once
+  std::string_view guess_;          // settings that are tried, where the file has none
+  int64_t budget_ = 40'000'000;     // events that may still be paired and replayed to explain differences
+  std::optional<Pairs> pairs_;      // taken by the first try
 };
 
 }  // namespace
