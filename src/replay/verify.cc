@@ -407,13 +407,13 @@ class Verifier {
     const bool limited = pressure.smallest_refused && *pressure.smallest_refused > pressure.largest_allowed;
     if (collects && pressure.releases) {
       replay(attempt, std::nullopt);
-      if (!is_explained(attempt)) find_collection_limit(attempt);
+      if (!is_explained(attempt)) try_collection_limits(attempt);
       return;
     }
     if (limited) {
       replay(attempt, pressure.largest_allowed);
       // It may have been so much higher that nothing was collected.
-      if (collects && !is_explained(attempt)) find_collection_limit(attempt);
+      if (collects && !is_explained(attempt)) try_collection_limits(attempt);
       return;
     }
     if (!pressure.suspected_retry) return replay(attempt, std::nullopt);
@@ -437,84 +437,27 @@ class Verifier {
     return !attempt.v->replay->first_difference() && attempt.v->replay->unexplained_releases() == 0;
   }
 
-  // With collection on, releases begin at threshold * limit, and every wrong limit meets a difference.
-  void find_collection_limit(Attempt& attempt) {
+  void try_collection_limits(Attempt& attempt) {
     const Pressure& pressure = attempt.pressure;
     const double threshold = attempt.v->config.settings.garbage_collection_threshold;
-    LimitRange range{.low_bytes = pressure.largest_allowed, .high_bytes = 0};
+    LimitRange bounds{.low_bytes = pressure.largest_allowed, .high_bytes = 0};
     // Collection runs above threshold * limit, so somewhere reserved memory was above that.
-    range.high_bytes =
+    bounds.high_bytes =
         static_cast<int64_t>(static_cast<double>(pressure.most_reserved) / threshold) + (int64_t{1} << 21);
-    if (pressure.smallest_refused) range.high_bytes = std::min(range.high_bytes, *pressure.smallest_refused - 1);
-    Furthest furthest{.event = -1, .limit = range.low_bytes};
-    std::optional<LimitRange> found = follow_hints(attempt, range, furthest);
-    if (!found && approaches_limits_) found = approach(attempt, range, furthest);
-    if (!found) return replay(attempt, furthest.limit);
-    // Of those that explain it the smallest explains most refusals by itself.
-    const int64_t explains = *attempt.v->config.limit_bytes;
-    const LimitRange largest = bisect(attempt, {explains, found->high_bytes}, true);
-    const LimitRange smallest = bisect(attempt, {found->low_bytes, explains}, false);
-    attempt.collection_range = LimitRange{.low_bytes = smallest.low_bytes, .high_bytes = largest.high_bytes};
-    replay(attempt, smallest.high_bytes);
-  }
-
-  // The edge between limits that explain the recording and those that do not; `low_explains`: the low end does.
-  LimitRange bisect(Attempt& attempt, LimitRange range, bool low_explains) {
-    while (range.low_bytes + kFineBytes < range.high_bytes) {
-      const int64_t middle = range.low_bytes + (range.high_bytes - range.low_bytes) / 2;
-      replay(attempt, middle);
-      (is_explained(attempt) == low_explains ? range.low_bytes : range.high_bytes) = middle;
-    }
-    return range;
-  }
-
-  // How far the tries with a wrong limit got.
-  struct Furthest {
-    int64_t event;
-    int64_t limit;
-  };
-
-  // Each first difference says whether the limit was too low or too high, mostly. The last limit that was tried
-  // explains the recording, and the true one is in the range that is returned; empty if none was found.
-  std::optional<LimitRange> follow_hints(Attempt& attempt, LimitRange range, Furthest& furthest) {
-    while (range.low_bytes + kFineBytes < range.high_bytes) {
-      const int64_t middle = range.low_bytes + (range.high_bytes - range.low_bytes) / 2;
-      replay(attempt, middle);
-      if (is_explained(attempt)) return range;
-      if (reach(attempt) > furthest.event) furthest = {reach(attempt), middle};
-      // Releases that nobody called for and the engine did not make either: collection began too late.
-      const std::optional<Difference>& difference = attempt.v->replay->first_difference();
-      const bool too_high = difference ? difference->hint == LimitHint::too_high : true;
-      (too_high ? range.high_bytes : range.low_bytes) = middle;
-    }
-    return std::nullopt;
-  }
-
-  // Where a hint misleads: a decision that one limit gets wrong, one still further off gets wrong too, so replays get
-  // the further the nearer the limit is to the true one, on either side.
-  std::optional<LimitRange> approach(Attempt& attempt, LimitRange range, Furthest& furthest) {
-    constexpr int64_t kFewestTries = 6;
-    constexpr int64_t kMostTries = 48;
-    for (int64_t tries = kFewestTries; tries <= kMostTries && budget_ > 0;) {
-      const int64_t step = (range.high_bytes - range.low_bytes) / (tries + 1);
-      if (step < kFineBytes) break;
-      int64_t best = -1;
-      int64_t first = 0;  // of the tries that got as far as the best
-      int64_t last = 0;
-      for (int64_t i = 1; i <= tries; ++i) {
-        const int64_t limit = range.low_bytes + i * step;
-        replay(attempt, limit);
-        if (is_explained(attempt)) return LimitRange{.low_bytes = limit - step, .high_bytes = range.high_bytes};
-        if (reach(attempt) > furthest.event) furthest = {reach(attempt), limit};
-        if (reach(attempt) > best) first = i;
-        if (reach(attempt) >= best) last = i;
-        best = std::max(best, reach(attempt));
-      }
-      // Nothing learnt: the right ones lie between two tries that got equally far.
-      if (first == 1 && last == tries) tries *= 2;
-      range = {.low_bytes = range.low_bytes + (first - 1) * step, .high_bytes = range.low_bytes + (last + 1) * step};
-    }
-    return std::nullopt;
+    if (pressure.smallest_refused) bounds.high_bytes = std::min(bounds.high_bytes, *pressure.smallest_refused - 1);
+    const FoundLimit found =
+        find_collection_limit(bounds, approaches_limits_, [&](int64_t limit) -> std::optional<LimitTry> {
+          if (budget_ <= 0) return std::nullopt;
+          replay(attempt, limit);
+          // Releases that nobody called for and the engine did not make either: collection began too late.
+          const std::optional<Difference>& difference = attempt.v->replay->first_difference();
+          return LimitTry{.explains = is_explained(attempt),
+                          .reach = reach(attempt),
+                          .is_too_high = !difference || difference->hint == LimitHint::too_high};
+        });
+    attempt.collection_range = found.range;
+    // The smallest limit explains most refusals by itself.
+    replay(attempt, found.limit_bytes);
   }
 
   // Replays to the end and compares what is there.
@@ -585,7 +528,6 @@ class Verifier {
   static constexpr size_t kManySuspects = 128;
   static constexpr int kFewGuesses = 10;
   static constexpr int kManyGuesses = 1000;
-  static constexpr int64_t kFineBytes = 4096;    // limits that are nearer to each other count as one
   static constexpr int64_t kEvenIfShort = 4000;  // so that hostile short recordings do not get millions of attempts
 
   const Snapshot& snapshot_;

@@ -10,6 +10,7 @@
 
 #include "base/caveat.h"
 #include "base/result.h"
+#include "replay/collection_limit.h"
 #include "replay/exact_replay.h"
 
 namespace oomscope {
@@ -24,17 +25,11 @@ struct VerifyOptions {
   bool in_two = false;
 };
 
-// What the allowed and refused requests say about the limit: it is at least low_bytes and at most high_bytes.
-struct LimitRange {
-  int64_t low_bytes = 0;
-  int64_t high_bytes = 0;
-};
-
 struct Verification {
   Timeline timeline;
   ReplayConfig config;                  // the rules, settings and limit that fit best
   std::unique_ptr<ExactReplay> replay;  // run to the end; refers to this object's timeline
-  std::optional<LimitRange> limit;
+  std::optional<LimitRange> limit;      // at least low_bytes and at most high_bytes, as requests and collection tell
   bool final_state_checked = false;
   bool final_state_equal = false;
   int64_t refused_requests = 0;   // oom events
