@@ -86,6 +86,14 @@ void add_library_tries(int64_t count, Caveats& caveats) {
       {.code = "library-tries", .values = {{"count", std::to_string(count)}}, .source = CaveatSource::model});
 }
 
+// When another stream is done with a block, only the run itself can tell.
+void add_frees_that_waited(const RequestStream& requests, Caveats& caveats) {
+  const auto count = std::count(requests.kind.begin(), requests.kind.end(), RequestKind::free_held);
+  if (count == 0) return;
+  caveats.push_back(
+      {.code = "frees-waited", .values = {{"count", std::to_string(count)}}, .source = CaveatSource::model});
+}
+
 Result<std::vector<Verdict>> verdicts_of(const Verification& verification, const RequestStream& requests,
                                          const WhatIf& question, const Outcome& outcome, Language language,
                                          Output& output) {
@@ -174,6 +182,7 @@ Result<int> run(const Options& options, Output& output) {
   OOM_TRY(const WhatIf question, ask(arguments, verification, caveats));
   const RequestStream requests = requests_of(verification);
   add_replay_caveats(verification, caveats);
+  add_frees_that_waited(requests, caveats);
   if (!requests.failures.empty() && requests.failures.back().last) {
     caveats.push_back({.code = "fits-until-the-failure", .values = {}, .source = CaveatSource::recording});
   }
