@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kHuge = size_t{2} << 20;
 constexpr int64_t kSlowNs = 1'000'000;  // a huge page takes 200 us, or 2 to 5 ms; its 512 small ones 800 us
 
-std::atomic<bool> are_dear = false;
+std::atomic<bool> are_dear = false;  // of the machine, so all of the process may know
 
 size_t rounded(size_t bytes) { return (bytes + kHuge - 1) / kHuge * kHuge; }
 
@@ -33,7 +33,10 @@ int64_t processor_ns() {
 
 // Both are advice: no harm where it is not taken.
 void ask_for_huge_pages(uint8_t* begin, size_t bytes) {
-  if (are_dear.load(std::memory_order_relaxed)) return;
+  if (are_dear.load(std::memory_order_relaxed)) {
+    (void)madvise(begin, bytes, MADV_NOHUGEPAGE);
+    return;
+  }
   (void)madvise(begin, bytes, MADV_HUGEPAGE);
   const int64_t start = processor_ns();
   *static_cast<volatile uint8_t*>(begin) = 0;

@@ -77,13 +77,15 @@ Block* CachingAllocator::malloc(int64_t requested, StreamId stream) {
   return allocate(request);
 }
 
+// Ranges whose length nothing tells overlap: the one that begins nearest holds an address.
 Segment* CachingAllocator::segment_at(uint64_t address, StreamId stream, const PrivatePool* owner) const {
-  const auto holds = [&](const Segment* segment) {
-    return segment->pool->owner == owner && segment->stream == stream &&
-           address - segment->address < static_cast<uint64_t>(segment->size_bytes);
-  };
-  const auto found = std::find_if(segments_.begin(), segments_.end(), holds);
-  return found == segments_.end() ? nullptr : *found;
+  Segment* nearest = nullptr;
+  for (Segment* segment : segments_) {
+    const bool holds = segment->pool->owner == owner && segment->stream == stream &&
+                       address - segment->address < static_cast<uint64_t>(segment->size_bytes);
+    if (holds && (nearest == nullptr || segment->address > nearest->address)) nearest = segment;
+  }
+  return nearest;
 }
 
 // A prefix is handed out and freed again, as PyTorch does it.
@@ -109,11 +111,15 @@ Block* CachingAllocator::malloc_at(uint64_t address, int64_t requested, StreamId
   return result;
 }
 
-Block* CachingAllocator::restore(uint64_t address, int64_t size, StreamId stream, PoolId pool) {
+Block* CachingAllocator::restore(uint64_t address, int64_t size, StreamId stream, PoolId pool, Block* before) {
+  if (size <= 0 || size % kMinBlockSize != 0) return nullptr;
   PrivatePool* owner = pool.is_default() ? nullptr : &private_pool(pool);
-  Segment* segment = segment_at(address, stream, owner);
-  if (segment == nullptr || size <= 0) return nullptr;
-  Block* block = block_at(*segment, address);
+  // A checkpoint goes through each segment block by block.
+  const bool goes_on = before != nullptr && before->address + static_cast<uint64_t>(before->size) == address &&
+                       before->next != nullptr && before->segment->pool->owner == owner;
+  Segment* segment = goes_on ? before->segment : segment_at(address, stream, owner);
+  if (segment == nullptr || segment->stream != stream) return nullptr;
+  Block* block = goes_on ? before->next : block_at(*segment, address);
   if (!block->is_idle() || !block->mapped || block->address != address || block->size < size) return nullptr;
   Request request = make_request(size, stream, owner, true);
   request.size = size;

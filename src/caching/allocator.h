@@ -73,8 +73,9 @@ class CachingAllocator {
   // malloc with a forced address (2.13 on). No driver call; nullptr if the address is not inside one free block.
   Block* malloc_at(uint64_t address, int64_t requested, StreamId stream, PoolId pool);
   // A block of a pool's checkpoint, as CUDA graph trees restore it: `size` bytes, not rounded, at the start of a free
-  // block of the pool, small or large. nullptr if there is none.
-  Block* restore(uint64_t address, int64_t size, StreamId stream, PoolId pool);
+  // block of the pool, small or large. nullptr if there is none. `before`: the block restored just before, if it is
+  // live.
+  Block* restore(uint64_t address, int64_t size, StreamId stream, PoolId pool, Block* before = nullptr);
   // The user is done. Returned at once, unless other streams used it: then when their events are. `current` is the
   // stream of the thread that calls: from torch 2.13 on its capture defers the events. Without it, the block's own.
   void free(Block* block, std::optional<StreamId> current = std::nullopt);

@@ -118,6 +118,7 @@ OOM_ALWAYS_INLINE bool EventTemplates::match(const EventTemplate& shape, Positio
   if (cursor == nullptr) return false;
   uint32_t action_index = shape.is_action_long ? load_u32(cursor) : *cursor;
   cursor += shape.is_action_long ? 4 : 1;
+  if (action_index == KnownAction::kNone) return false;
   const KnownAction& known = known_actions_[action_index % known_actions_.size()];
   if (known.memo_index != action_index && !find_action(position, action_index)) return false;
   staged_.action[row] = known.action;

@@ -134,7 +134,10 @@ class Learner {
   bool skip_pair() {
     bool is_pair =
         skip_constant_integer() && skip_constant_integer() && at(0, Opcode::tuple2) && at(1, Opcode::memoize);
-    if (!is_pair) return false;
+    // Which of two is the row's? Then the general path reads it.
+    const auto is_of_pair = [](const MemoEntry& entry) { return entry.tag() == MemoTag::pair; };
+    const auto& made = shape_.memos.entries;
+    if (!is_pair || std::any_of(made.begin(), made.begin() + shape_.memos.count, is_of_pair)) return false;
     cursor_ += 2;
     auto found = tables_.pair_ids.find(row_.pool);
     return found != tables_.pair_ids.end() && remember(MemoTag::pair, found->second);

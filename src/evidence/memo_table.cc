@@ -48,7 +48,7 @@ MemoTable::Tail MemoTable::tail() {
 
 void MemoTable::add_run(const EventMemos& each, MemoRun run) {
   run.kind = kind_of(each);
-  constexpr uint32_t kFewEvents = 32;  // as entries they take less than as a run
+  constexpr uint32_t kFewEvents = 8;  // as entries they take hardly more than as a run
   const bool are_few = run.end_index - run.first_index <= kFewEvents * (each.count + 1);
   if (are_few || overwrites_ > 0) {
     for_entries(run, [this](uint32_t index, MemoEntry entry) { write_down(index, entry); });
@@ -59,7 +59,7 @@ void MemoTable::add_run(const EventMemos& each, MemoRun run) {
 }
 
 uint32_t MemoTable::kind_of(const EventMemos& each) {
-  const size_t recent = kinds_.size() - std::min<size_t>(kinds_.size(), 8);  // as many as there are templates
+  const size_t recent = kinds_.size() - std::min<size_t>(kinds_.size(), 8);  // older ones may be there twice
   const auto known = std::find(kinds_.begin() + static_cast<std::ptrdiff_t>(recent), kinds_.end(), each);
   if (known != kinds_.end()) return static_cast<uint32_t>(known - kinds_.begin());
   kinds_.push_back(each);
@@ -72,6 +72,8 @@ void MemoTable::put(uint32_t index, MemoEntry entry) {
     if (written_at(index) == nullptr) write_down_all();
     return complete(index, entry);
   }
+  // What was written down as a whole stays whole, so that it need not be written again.
+  for (uint32_t i = next_; overwrites_ > 0 && i < index; ++i) write_down(i, {});
   make_room(index + 1);
   for (uint32_t i = std::max(next_, window_begin_); i < index; ++i) window_[i - window_begin_] = MemoEntry{};
   window_[index - window_begin_] = entry;

@@ -131,6 +131,11 @@ SegmentFaults check_segment(Snapshot& snapshot, SnapshotSegment& segment, SizeBu
   clamp(segment.allocated_size);
   clamp(segment.active_size);
   clamp(segment.requested_size);
+  // No address space ends there, and nobody behind the reader looks for the sum of an address and a size to wrap.
+  if (segment.address > UINT64_MAX - static_cast<uint64_t>(segment.total_size)) {
+    segment.total_size = 0;
+    faults.values = 1;
+  }
   uint64_t next = segment.address;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < segment.block_count; ++i) {
@@ -221,18 +226,8 @@ bool restores_checkpoint(std::string_view function) {
 }
 
 void mark_restored(Snapshot& snapshot) {
-  const StackTable& stacks = snapshot.stacks;
-  std::vector<bool> frame_restores(stacks.frames.size());
-  for (size_t i = 0; i < stacks.frames.size(); ++i) {
-    frame_restores[i] = restores_checkpoint(snapshot.strings.text(stacks.frames[i].name));
-  }
-  if (std::find(frame_restores.begin(), frame_restores.end(), true) == frame_restores.end()) return;
-  std::vector<bool> stack_restores(stacks.size());
-  for (size_t i = 0; i < stacks.size(); ++i) {
-    for (uint32_t f = stacks.starts[i]; f < stacks.starts[i + 1]; ++f) {
-      if (frame_restores[stacks.frame_ids[f]]) stack_restores[i] = true;
-    }
-  }
+  const std::vector<bool> stack_restores = stacks_that_call(snapshot, restores_checkpoint);
+  if (stack_restores.empty()) return;
   for (Trace& trace : snapshot.traces) {
     for (uint32_t event = 0; event < trace.size_events(); ++event) {
       const bool is_restored =

@@ -217,7 +217,9 @@ bool SnapshotMachine::check_memo_index(uint64_t index) {
   if (index > tokens_.token_offset_bytes() + 1024) {
     return tokens_.fail("memo-too-large", {{"index", std::to_string(index)}});
   }
-  if (static_cast<int64_t>((index + 1) * sizeof(uint32_t)) > options_.max_memory_bytes / 4) {
+  // The first change of an entry writes all of them down.
+  const uint64_t entries = std::max<uint64_t>(index + 1, index < memo_.next_index() ? memo_.next_index() : 0);
+  if (static_cast<int64_t>(entries * sizeof(uint32_t)) > options_.max_memory_bytes / 4) {
     return refuse_limit("memo-bytes", options_.max_memory_bytes / 4);
   }
   return true;

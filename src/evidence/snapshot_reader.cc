@@ -65,6 +65,8 @@ bool is_empty(const Snapshot& snapshot) {
          std::ranges::all_of(snapshot.traces, [](const Trace& trace) { return trace.size_events() == 0; });
 }
 
+bool wraps(uint64_t address, int64_t size) { return address > UINT64_MAX - static_cast<uint64_t>(size); }
+
 void drop_impossible_events(Snapshot& snapshot) {
   SizeBudget budget;
   // What failed took nothing, so it may be absurd, up to where PyTorch itself refuses ("more than 1EB").
@@ -72,9 +74,10 @@ void drop_impossible_events(Snapshot& snapshot) {
   size_t dropped = 0;
   for (Trace& trace : snapshot.traces) {
     for (size_t i = 0; i < trace.size_events(); ++i) {
-      const bool is_possible = trace.action[i] == Action::oom ? trace.addr[i] <= uint64_t{kMaxSizeBytes} &&
-                                                                    failed.takes(trace.size[i], kMaxTotalBytes)
-                                                              : budget.takes(trace.size[i]);
+      const bool is_possible =
+          trace.action[i] == Action::oom
+              ? trace.addr[i] <= uint64_t{kMaxSizeBytes} && failed.takes(trace.size[i], kMaxTotalBytes)
+              : budget.takes(trace.size[i]) && !wraps(trace.addr[i], trace.size[i]);
       if (is_possible) continue;
       trace.size[i] = 0;
       trace.action[i] = Action::unknown;

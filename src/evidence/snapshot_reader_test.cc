@@ -500,6 +500,19 @@ TEST(SnapshotReader, AllocsThatRestoreACheckpointAreMarked) {
   EXPECT_TRUE(snapshot.traces[0].forced.empty());
 }
 
+TEST(SnapshotReader, NothingReachesBeyondTheAddressSpace) {
+  const uint64_t last = 0xFFFFFFFFFFE00000;
+  const Pickled beyond = segment(last, List{block(last, 4194304, "inactive")}, 4194304);
+  const Snapshot snapshot = must_read(pickle(Dict{
+      {"segments", List{some_segment(), beyond}},
+      {"device_traces", List{List{event("segment_map", last, 4194304, List{}), event("alloc", 512, 512, List{})}}}}));
+  EXPECT_TRUE(has_caveat(snapshot, "segment-values-wrong"));
+  EXPECT_TRUE(has_caveat(snapshot, "impossible-sizes"));
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    EXPECT_GE(segment.address + static_cast<uint64_t>(segment.total_size), segment.address);
+  }
+}
+
 TEST(SnapshotReader, MemoryHasALimit) {
   Result<Snapshot> snapshot = read(whole_snapshot(20000), {.max_memory_bytes = 200000});
   ASSERT_FALSE(snapshot.has_value());

@@ -153,10 +153,8 @@ void ExactReplay::append_to(const ExactReplay& before) {
     device_->open(event, event);
   }
   Block* block = nullptr;
-  if (next_forced_.is(trace_.forced, event)) {
-    block = allocator_->malloc_at(allocation.address, allocation.requested, stream, pool);
-  } else if (next_restored_.is(trace_.restored, event)) {
-    block = allocator_->restore(allocation.address, allocation.requested, stream, pool);
+  if (next_forced_.is(trace_.forced, event) || next_restored_.is(trace_.restored, event)) {
+    block = place(event, allocation, stream, pool);
   } else {
     block = allocator_->malloc_in_pool(allocation.requested, stream, pool);
   }
@@ -183,6 +181,19 @@ void ExactReplay::append_to(const ExactReplay& before) {
   }
 }
 
+// Where the recording says, since it was told where: at a forced address, or as a checkpoint had it.
+Block* ExactReplay::place(uint32_t event, const Allocation& allocation, StreamId stream, PoolId pool) {
+  const bool is_forced = std::binary_search(trace_.forced.begin(), trace_.forced.end(), event);
+  Block* before = event > 0 && last_alloc_ == event - 1 ? blocks_[timeline_.allocation_of[event - 1]] : nullptr;
+  const bool follows = before != nullptr && before->address + static_cast<uint64_t>(before->size) == allocation.address;
+  if (is_forced || !follows) {
+    placements_ += 1;
+    if (placements_ > kMostPlacements) return allocator_->malloc_in_pool(allocation.requested, stream, pool);
+  }
+  return is_forced ? allocator_->malloc_at(allocation.address, allocation.requested, stream, pool)
+                   : allocator_->restore(allocation.address, allocation.requested, stream, pool, before);
+}
+
 // Where expandable segments are on, only a pool with its own segment allocator obtains an ordinary segment.
 void ExactReplay::note_own_segment_allocator(uint32_t event, PoolId pool) {
   if (!config_.settings.expandable_segments || pool.is_default()) return;
@@ -203,11 +214,13 @@ void ExactReplay::differ_at_alloc(uint32_t event, Block* block, uint32_t segment
       block->address == trace_.addr[segment_event] && freed_there) {
     blamed = segment_event;
   }
+  const bool was_placed = std::binary_search(trace_.forced.begin(), trace_.forced.end(), event) ||
+                          std::binary_search(trace_.restored.begin(), trace_.restored.end(), event);
   differ(blamed, block == nullptr ? "refuses" : "places",
          {{"bytes", std::to_string(allocation.requested)},
           {"at", format_address(allocation.address)},
           {"engine_at", format_address(block == nullptr ? 0 : block->address)}},
-         block == nullptr ? LimitHint::too_low : LimitHint::none, block == nullptr ? 0 : block->address);
+         block == nullptr && !was_placed ? LimitHint::too_low : LimitHint::none, block == nullptr ? 0 : block->address);
   force_placement(event, id, block);
 }
 
@@ -529,9 +542,7 @@ void ExactReplay::force_placement(uint32_t event, uint32_t id, Block* placed) {
   // An address that nobody frees again was altered; then the engine's own placement is the true one.
   const bool plausible = allocation.free_requested != kNoEvent || allocation.free_completed != kNoEvent ||
                          trace_.size_events() == event + 1;
-  // Looking for an address walks the segments: not for a recording in which everything differs.
-  constexpr int64_t kMostForced = 10'000;
-  if (placed != nullptr && plausible && differences_ <= kMostForced) {
+  if (placed != nullptr && plausible && differences_ <= kMostPlacements) {
     allocator_->free(placed);
     blocks_[id] = allocator_->malloc_at(allocation.address, allocation.requested, trace_.stream(event), pool);
     if (blocks_[id] == nullptr) {

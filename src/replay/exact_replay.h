@@ -131,6 +131,7 @@ class ExactReplay {
   }
   // What is rare, apart from what every event needs.
   [[gnu::noinline]] void note_own_segment_allocator(uint32_t event, PoolId pool);
+  [[gnu::noinline]] Block* place(uint32_t event, const Allocation& allocation, StreamId stream, PoolId pool);
   [[gnu::noinline]] void differ_at_alloc(uint32_t event, Block* block, uint32_t segment_event);
   [[gnu::noinline]] void differ_at_free(uint32_t event, const Block& block);
   [[gnu::noinline]] void differ_at_second_free(uint32_t event);
@@ -164,6 +165,10 @@ class ExactReplay {
   bool prefix_has_completions_ = false;
   uint32_t last_alloc_ = kNoEvent;
   StringId empty_cache_name_ = StringId::none;
+  // Looking for an address walks the segments: not for a recording in which everything differs, or is said to be
+  // placed.
+  static constexpr int64_t kMostPlacements = 10'000;
+  int64_t placements_ = 0;
   Marked next_forced_;
   Marked next_restored_;
   bool in_unexplained_release_ = false;

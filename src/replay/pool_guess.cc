@@ -15,7 +15,8 @@ constexpr size_t kNothing = SIZE_MAX;
 
 }  // namespace
 
-PoolGuess::PoolGuess(const Timeline& timeline, int64_t large_page_bytes) : timeline_(timeline) {
+PoolGuess::PoolGuess(const Timeline& timeline, int64_t large_page_bytes, const std::vector<bool>& empties)
+    : timeline_(timeline), empties_(empties) {
   if (!timeline.trace().pool.empty()) return;  // torch 2.12 on: nothing to guess
   add_segments();
   add_ranges(large_page_bytes);
@@ -86,13 +87,8 @@ bool PoolGuess::is_open(size_t holding) const { return holding != kNothing && !h
 
 bool PoolGuess::calls_empty_cache(const Holding& holding) const {
   const Trace& trace = timeline_.trace();
-  const StackTable& stacks = timeline_.snapshot->stacks;
-  for (uint32_t i = holding.end; i < holding.breath; ++i) {
-    const uint32_t stack = static_cast<uint32_t>(trace.stack[i]);
-    for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f) {
-      const Frame& frame = stacks.frames[stacks.frame_ids[f]];
-      if (timeline_.snapshot->strings.text(frame.name) == "empty_cache") return true;
-    }
+  for (uint32_t i = holding.end; i < holding.breath && !empties_.empty(); ++i) {
+    if (empties_[static_cast<size_t>(trace.stack[i])]) return true;
   }
   return false;
 }
@@ -154,7 +150,8 @@ std::vector<PoolGuess::Way> PoolGuess::ways_to_explain(const Difference& differe
     for (const PoolId pool : pools) {
       ways.push_back({.holdings = is_range ? std::vector<size_t>{i} : own.holdings, .pool = pool});
     }
-    if (is_range) ways.push_back(own);
+    if (is_range) ways.push_back({.holdings = {i}, .pool = own.pool});
+    if (is_range && own.holdings.size() > 1) ways.push_back(own);
   }
   return ways;
 }
@@ -165,11 +162,12 @@ void PoolGuess::take(const Way& way) {
     holding.is_known = true;
     holding.pool = way.pool;
     taken_.emplace_back(i, way.pool);
-    spans_.push_back({.address = holding.address,
-                      .size = holding.size,
-                      .begin = holding.begin,
-                      .end = holding.end,
-                      .pool = way.pool});
+    spans_.push_back(
+        {.address = holding.address,
+         .size = holding.size,
+         .begin = holding.begin,
+         .end = std::max(holding.end, uint32_t{1}),  // released at once: it was there before the first event
+         .pool = way.pool});
   }
 }
 

@@ -18,7 +18,8 @@ namespace oomscope {
 
 class PoolGuess {
  public:
-  PoolGuess(const Timeline& timeline, int64_t large_page_bytes);
+  // `empties`: by stack, does it call empty_cache? See stacks_that_call. Both must outlive the guess.
+  PoolGuess(const Timeline& timeline, int64_t large_page_bytes, const std::vector<bool>& empties);
 
   // Memory that may have been of a pool.
   struct Way {
@@ -57,6 +58,7 @@ class PoolGuess {
   [[nodiscard]] std::vector<size_t> released_with(size_t holding) const;
 
   const Timeline& timeline_;
+  const std::vector<bool>& empties_;
   std::vector<Holding> holdings_;
   std::vector<PoolSpan> spans_;
   std::vector<std::pair<size_t, PoolId>> taken_;

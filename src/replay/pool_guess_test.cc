@@ -27,6 +27,10 @@ Difference at(uint32_t event, uint64_t engine_address = 0) {
 
 constexpr int64_t kLargePage = 20 * kMiB;
 
+std::vector<bool> empties_of(const Snapshot& snapshot) {
+  return stacks_that_call(snapshot, [](std::string_view function) { return function == "empty_cache"; });
+}
+
 // Takes the likeliest way to explain it; false if there is none.
 bool learn(PoolGuess& guess, const Difference& difference) {
   const std::vector<PoolGuess::Way> ways = guess.ways_to_explain(difference);
@@ -46,7 +50,8 @@ SnapshotBuilder three_segments() {
 TEST(PoolGuess, BlamesTheSegmentOfTheRecordedAddressAndWhatWentWithIt) {
   const Snapshot snapshot = three_segments().build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess guess(timeline, kLargePage, empties);
   ASSERT_TRUE(learn(guess, at(1)));
   ASSERT_EQ(guess.spans().size(), 2u);
   EXPECT_EQ(guess.spans()[0].address, kA);
@@ -59,7 +64,8 @@ TEST(PoolGuess, BlamesTheSegmentOfTheRecordedAddressAndWhatWentWithIt) {
 TEST(PoolGuess, BlamesNoSegmentTwice) {
   const Snapshot snapshot = three_segments().build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess guess(timeline, kLargePage, empties);
   EXPECT_TRUE(learn(guess, at(1)));
   EXPECT_FALSE(learn(guess, at(1)));
 }
@@ -67,7 +73,8 @@ TEST(PoolGuess, BlamesNoSegmentTwice) {
 TEST(PoolGuess, BlamesWhereTheEngineWentElse) {
   const Snapshot snapshot = three_segments().build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess guess(timeline, kLargePage, empties);
   EXPECT_TRUE(learn(guess, at(1)));
   ASSERT_TRUE(learn(guess, at(4, kC)));
   EXPECT_EQ(guess.spans().back().address, kC);
@@ -80,7 +87,8 @@ TEST(PoolGuess, OfEmptyCacheBlamesOneSegmentAlone) {
   b.called_from("empty_cache").segment_free(kA, 20 * kMiB).segment_free(kB, 20 * kMiB);
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess guess(timeline, kLargePage, empties);
   EXPECT_TRUE(learn(guess, at(1)));
   EXPECT_EQ(guess.spans().size(), 1u);
 }
@@ -90,7 +98,8 @@ TEST(PoolGuess, SegmentOfTheStartIsThereFromTheFirstEvent) {
   b.alloc(kA, 5 * kMiB).free(kA, 5 * kMiB).segment_free(kA, 20 * kMiB);
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess guess(timeline, kLargePage, empties);
   ASSERT_TRUE(learn(guess, at(0)));
   EXPECT_EQ(guess.spans()[0].begin, 0u);
 }
@@ -100,7 +109,8 @@ TEST(PoolGuess, HasNothingToGuessWhereEventsNameTheirPool) {
   b.pools_recorded().segment_alloc(kA, 20 * kMiB).segment_free(kA, 20 * kMiB);
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess guess(timeline, kLargePage, empties);
   EXPECT_FALSE(learn(guess, at(0)));
 }
 
@@ -120,7 +130,8 @@ TEST(PoolGuess, GivesARangeToAPoolThatHasNoneOfItsKind) {
   b.segment_map(kRange + 3 * kApart, 2 * kMiB).segment_unmap(kRange + 3 * kApart, 2 * kMiB);
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess guess(timeline, kLargePage, empties);
   const std::vector<PoolGuess::Way> ways = guess.ways_to_explain(at(3));
   ASSERT_EQ(ways.size(), 2u);
   EXPECT_EQ(ways[0].pool, (PoolId{0, 2}));
@@ -137,7 +148,8 @@ TEST(PoolGuess, ASegmentMayBeOfAPoolThatIsStillThere) {
   b.segment_alloc(kA, 2 * kMiB).segment(kA, {live_block(2 * kMiB)}, {.pool = {0, 9}});
   const Snapshot snapshot = b.build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess guess(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess guess(timeline, kLargePage, empties);
   const std::vector<PoolGuess::Way> ways = guess.ways_to_explain(at(1));
   ASSERT_EQ(ways.size(), 2u);
   EXPECT_EQ(ways[1].pool, (PoolId{0, 9}));
@@ -147,7 +159,8 @@ TEST(PoolGuess, ASegmentMayBeOfAPoolThatIsStillThere) {
 TEST(PoolGuess, WhatWasTakenIsTheSameInAnyOrder) {
   const Snapshot snapshot = three_segments().build();
   const Timeline timeline = timeline_of(snapshot);
-  PoolGuess one(timeline, kLargePage);
+  const std::vector<bool> empties = empties_of(snapshot);
+  PoolGuess one(timeline, kLargePage, empties);
   PoolGuess other = one;
   const PoolGuess::Way first{.holdings = {0}, .pool = {0, 1}};
   const PoolGuess::Way second{.holdings = {2}, .pool = {0, 2}};

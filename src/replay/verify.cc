@@ -211,7 +211,10 @@ class Verifier {
       std::vector<PoolGuess::Way> ways;  // to go on from here
       size_t next_way = 0;
     };
-    const PoolGuess start(tried.v->timeline, tried.v->config.settings.large_segment_size_bytes);
+    if (!empties_) {
+      empties_ = stacks_that_call(snapshot_, [](std::string_view function) { return function == "empty_cache"; });
+    }
+    const PoolGuess start(tried.v->timeline, tried.v->config.settings.large_segment_size_bytes, *empties_);
     const Difference& first = *tried.v->replay->first_difference();
     std::vector<Guess> open = {{{}, reach(tried), first, start.ways_to_explain(first)}};
     std::set<std::vector<std::pair<size_t, PoolId>>> seen;
@@ -254,6 +257,7 @@ class Verifier {
 
   // Differences: perhaps one address is wrong. Then it is the one that has to be another for all events to agree, and
   // that is where the difference is, not where it first shows. A wrong address may also have led to the wrong rules.
+  // Of few suspects only under the rules that get furthest.
   Attempt with_one_address_corrected(Attempt tried, size_t most_suspects, bool guess_pools) {
     if (tried.is_done() || !snapshot_.complete) return tried;
     const HalfOfTheBudget share(*this);
@@ -440,14 +444,18 @@ class Verifier {
   void try_collection_limits(Attempt& attempt) {
     const Pressure& pressure = attempt.pressure;
     const double threshold = attempt.v->config.settings.garbage_collection_threshold;
+    const int64_t reach_before = reach(attempt);
+    const std::optional<int64_t> limit_before = attempt.v->config.limit_bytes;
     LimitRange bounds{.low_bytes = pressure.largest_allowed, .high_bytes = 0};
     // Collection runs above threshold * limit, so somewhere reserved memory was above that.
+    constexpr double kMostBytes = double{1LL << 60};
     bounds.high_bytes =
-        static_cast<int64_t>(static_cast<double>(pressure.most_reserved) / threshold) + (int64_t{1} << 21);
+        static_cast<int64_t>(std::min(static_cast<double>(pressure.most_reserved) / threshold, kMostBytes)) +
+        (int64_t{1} << 21);
     if (pressure.smallest_refused) bounds.high_bytes = std::min(bounds.high_bytes, *pressure.smallest_refused - 1);
     const FoundLimit found =
         find_collection_limit(bounds, approaches_limits_, [&](int64_t limit) -> std::optional<LimitTry> {
-          if (budget_ <= 0) return std::nullopt;
+          if (approaches_limits_ && budget_ <= 0) return std::nullopt;
           replay(attempt, limit);
           // Releases that nobody called for and the engine did not make either: collection began too late.
           const std::optional<Difference>& difference = attempt.v->replay->first_difference();
@@ -456,8 +464,9 @@ class Verifier {
                           .is_too_high = !difference || difference->hint == LimitHint::too_high};
         });
     attempt.collection_range = found.range;
-    // The smallest limit explains most refusals by itself.
+    // The smallest limit explains most refusals by itself. If none explains all, what was tried before may be better.
     replay(attempt, found.limit_bytes);
+    if (!found.range && reach(attempt) < reach_before) replay(attempt, limit_before);
   }
 
   // Replays to the end and compares what is there.
@@ -534,11 +543,12 @@ class Verifier {
   int32_t device_;
   const VerifyOptions& options_;
   bool keeps_final_blocks_ = false;
-  bool approaches_limits_ = false;  // where differences mislead about a limit: long, so for one attempt only
-  bool in_two_ = options_.in_two;   // tried once
-  std::string_view guess_;          // settings that are tried, where the file has none
-  int64_t budget_ = 40'000'000;     // events that may still be paired and replayed to explain differences
-  std::optional<Pairs> pairs_;      // taken by the first try
+  std::optional<std::vector<bool>> empties_;  // by stack: does it call empty_cache?
+  bool approaches_limits_ = false;            // where differences mislead about a limit: long, so not for guesses
+  bool in_two_ = options_.in_two;             // tried once
+  std::string_view guess_;                    // settings that are tried, where the file has none
+  int64_t budget_ = 40'000'000;               // events that may still be paired and replayed to explain differences
+  std::optional<Pairs> pairs_;                // taken by the first try
 };
 
 }  // namespace

@@ -63,4 +63,22 @@ std::string_view StringTable::text(StringId id) const {
   return std::string_view(bytes_).substr(offsets_[index], offsets_[index + 1] - offsets_[index]);
 }
 
+std::vector<bool> stacks_that_call(const Snapshot& snapshot, bool (*is_wanted)(std::string_view function)) {
+  std::vector<bool> names(snapshot.strings.size());
+  bool is_any = false;
+  for (uint32_t id = 0; id < names.size(); ++id) {
+    names[id] = is_wanted(snapshot.strings.text(StringId{id}));
+    is_any = is_any || names[id];
+  }
+  if (!is_any) return {};
+  const StackTable& stacks = snapshot.stacks;
+  std::vector<bool> calls(stacks.size());
+  for (size_t stack = 0; stack < stacks.size(); ++stack) {
+    for (uint32_t f = stacks.starts[stack]; f < stacks.starts[stack + 1]; ++f) {
+      if (names[static_cast<size_t>(stacks.frames[stacks.frame_ids[f]].name)]) calls[stack] = true;
+    }
+  }
+  return calls;
+}
+
 }  // namespace oomscope

@@ -166,4 +166,8 @@ struct Snapshot {
   Caveats caveats;
 };
 
+// By stack: does one of its functions answer? Empty if none of any stack does. Each name is asked once.
+[[nodiscard]] std::vector<bool> stacks_that_call(const Snapshot& snapshot,
+                                                 bool (*is_wanted)(std::string_view function));
+
 }  // namespace oomscope
