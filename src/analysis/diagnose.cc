@@ -146,10 +146,15 @@ class Diagnostician {
 
   void decide_kind() {
     const Instant& instant = out_.instant;
+    const Verification& verification = *out_.verification;
     const bool tells_little = trace().size_events() == 0 || shows_only_the_end();
-    out_.confidence = !out_.verification->exact() || tells_little                               ? Confidence::low
-                      : out_.verification->timeline.uncertain_ghosts > 0 || !snapshot_.complete ? Confidence::medium
-                                                                                                : Confidence::high;
+    // Exact, but with pools, or sizes of the start, that nothing names.
+    const bool is_inferred = verification.timeline.uncertain_ghosts > 0 ||
+                             std::any_of(verification.caveats.begin(), verification.caveats.end(),
+                                         [](const Caveat& caveat) { return caveat.code == "pools-inferred"; });
+    out_.confidence = !verification.exact() || tells_little ? Confidence::low
+                      : is_inferred || !snapshot_.complete  ? Confidence::medium
+                                                            : Confidence::high;
     if (!instant.failed) {
       out_.kind = Kind::no_failure;
       return;

@@ -38,6 +38,17 @@ bool learn(PoolGuess& guess, const Difference& difference) {
   return !ways.empty();
 }
 
+// A recording with all that a guess about it refers to.
+struct Guessed {
+  explicit Guessed(SnapshotBuilder builder)
+      : snapshot(builder.build()), timeline(timeline_of(snapshot)), empties(empties_of(snapshot)) {}
+
+  Snapshot snapshot;
+  Timeline timeline;
+  std::vector<bool> empties;
+  PoolGuess guess{timeline, kLargePage, empties};
+};
+
 // Segments A and B released together, C later.
 SnapshotBuilder three_segments() {
   SnapshotBuilder b;
@@ -128,10 +139,8 @@ TEST(PoolGuess, GivesARangeToAPoolThatHasNoneOfItsKind) {
   live_range(1, true, {0, 1});   // has a small one
   live_range(2, false, {0, 2});  // has none
   b.segment_map(kRange + 3 * kApart, 2 * kMiB).segment_unmap(kRange + 3 * kApart, 2 * kMiB);
-  const Snapshot snapshot = b.build();
-  const Timeline timeline = timeline_of(snapshot);
-  const std::vector<bool> empties = empties_of(snapshot);
-  PoolGuess guess(timeline, kLargePage, empties);
+  Guessed guessed(std::move(b));
+  PoolGuess& guess = guessed.guess;
   const std::vector<PoolGuess::Way> ways = guess.ways_to_explain(at(3));
   ASSERT_EQ(ways.size(), 2u);
   EXPECT_EQ(ways[0].pool, (PoolId{0, 2}));
@@ -146,10 +155,8 @@ TEST(PoolGuess, GivesARangeToAPoolThatHasNoneOfItsKind) {
 TEST(PoolGuess, ASegmentMayBeOfAPoolThatIsStillThere) {
   SnapshotBuilder b = three_segments();
   b.segment_alloc(kA, 2 * kMiB).segment(kA, {live_block(2 * kMiB)}, {.pool = {0, 9}});
-  const Snapshot snapshot = b.build();
-  const Timeline timeline = timeline_of(snapshot);
-  const std::vector<bool> empties = empties_of(snapshot);
-  PoolGuess guess(timeline, kLargePage, empties);
+  Guessed guessed(std::move(b));
+  PoolGuess& guess = guessed.guess;
   const std::vector<PoolGuess::Way> ways = guess.ways_to_explain(at(1));
   ASSERT_EQ(ways.size(), 2u);
   EXPECT_EQ(ways[1].pool, (PoolId{0, 9}));
