@@ -102,7 +102,7 @@ std::vector<EventSpan> found_steps(const Verification& verification) {
 
 Result<EventSpan> span_of_step(const Verification& verification, int64_t wanted) {
   const Snapshot& snapshot = *verification.timeline.snapshot;
-  const HugeVector<int64_t>& times = verification.timeline.trace().time_us;
+  const LargeVector<int64_t>& times = verification.timeline.trace().time_us;
   const auto event_at = [&](int64_t time_us) {
     return static_cast<uint32_t>(std::lower_bound(times.begin(), times.end(), time_us) - times.begin());
   };

@@ -168,9 +168,9 @@ class StateView {
   void collect() {
     std::unordered_map<uint64_t, ShowRow> groups;
     for (uint32_t i = 0; i < timeline_.allocations.size(); ++i) {
-      const Allocation& allocation = timeline_.allocations[i];
-      if (!is_live_after(allocation, shown_.event)) continue;
+      if (!timeline_.allocations.is_live_after(i, shown_.event)) continue;
       count_total(i);
+      const Allocation& allocation = timeline_.allocations[i];
       ShowRow& row = groups[key_of(allocation)];
       row.bytes += allocation.size;
       row.count += 1;
@@ -298,7 +298,7 @@ std::vector<int64_t> allocated_curve(const Verification& verification, size_t po
   const Trace& trace = timeline.trace();
   const auto size_of = [&](size_t event) {
     const uint32_t id = timeline.allocation_of[event];
-    return id == kNoAllocation ? 0 : timeline.allocations[id].size;
+    return id == kNoAllocation ? 0 : timeline.allocations.size_of(id);
   };
   int64_t allocated = 0;
   for (const StartSegment& segment : timeline.start) {
@@ -312,8 +312,9 @@ std::vector<int64_t> allocated_curve(const Verification& verification, size_t po
   for (size_t point = 0, i = 0; point < points; ++point) {
     int64_t most = allocated;
     for (const size_t end = (point + 1) * events / points; i < end; ++i) {
-      if (trace.action[i] == Action::alloc) allocated += size_of(i);
-      if (trace.action[i] == Action::free_requested) allocated -= size_of(i);
+      // Without branches: which comes next cannot be guessed.
+      const Action action = trace.action[i];
+      allocated += size_of(i) * (int64_t{action == Action::alloc} - int64_t{action == Action::free_requested});
       most = std::max(most, allocated);
     }
     curve.push_back(most);

@@ -20,8 +20,8 @@ TEST(Processors, WhatTheProcessMayUseCounts) {
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   EXPECT_EQ(has_several_processors(), CPU_COUNT(&before) > 1);
   std::thread([] {
-    leave_processor(this_processor());
-    leave_processor(this_processor());
+    keep_off(pthread_self(), this_processor());
+    keep_off(pthread_self(), this_processor());
   }).join();
   EXPECT_EQ(has_several_processors(), CPU_COUNT(&before) > 1);
   cpu_set_t one;
@@ -39,15 +39,15 @@ TEST(Processors, AThreadLeavesAProcessorUnlessThereIsNoOther) {
     const int processors = CPU_COUNT(&allowed);
     const int here = this_processor();
     ASSERT_GE(here, 0);
-    leave_processor(here);
+    keep_off(pthread_self(), here);
     if (processors > 1) {
       EXPECT_NE(this_processor(), here);
     }
-    for (int i = 0; i < processors; ++i) leave_processor(this_processor());  // the last one stays
+    for (int i = 0; i < processors; ++i) keep_off(pthread_self(), this_processor());  // the last one stays
     ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
     EXPECT_EQ(CPU_COUNT(&allowed), 1);
-    leave_processor(-1);
-    leave_processor(CPU_SETSIZE);
+    keep_off(pthread_self(), -1);
+    keep_off(pthread_self(), CPU_SETSIZE);
     EXPECT_GE(this_processor(), 0);
   }).join();
 }

@@ -16,15 +16,15 @@ SideThread::~SideThread() {
   (void)pthread_join(thread_, nullptr);
 }
 
-bool SideThread::add(const void* owner, Duty duty) {
+bool SideThread::add(const void* owner, Duty duty, Turn turn) {
   {
     const std::lock_guard<std::mutex> guard(lock_);
     if (!has_thread_) {
-      made_on_ = this_processor();
       has_thread_ = pthread_create(&thread_, nullptr, &SideThread::run, this) == 0;
+      if (has_thread_) keep_off(thread_, this_processor());
     }
     if (!has_thread_) return false;
-    entries_.insert(entries_.begin(), {owner, std::move(duty)});
+    entries_.insert(turn == Turn::first ? entries_.begin() : entries_.end(), {owner, std::move(duty)});
   }
   wake();
   return true;
@@ -48,9 +48,7 @@ void SideThread::wake() {
 }
 
 void* SideThread::run(void* self) {
-  SideThread& side = *static_cast<SideThread*>(self);
-  leave_processor(side.made_on_);
-  side.work_until_stopped();
+  static_cast<SideThread*>(self)->work_until_stopped();
   return nullptr;
 }
 

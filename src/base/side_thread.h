@@ -27,10 +27,12 @@ class SideThread {
   SideThread& operator=(const SideThread&) = delete;
   ~SideThread();
 
-  // The duties that came last go first. `owner` is not nullptr. False: no thread could be made, and nothing will be
-  // done.
-  bool add(const void* owner, Duty duty);
-  // Afterwards the owner's duty does not run, now or later. Harmless if it has none.
+  // In front of the duties that are there, or behind them.
+  enum class Turn { first, last };
+
+  // `owner`, who may have several duties, is not nullptr. False: no thread could be made, and nothing will be done.
+  bool add(const void* owner, Duty duty, Turn turn = Turn::first);
+  // Afterwards no duty of the owner runs, now or later. Harmless if it has none.
   void remove(const void* owner);
   // Some duty has something to do again.
   void wake();
@@ -53,7 +55,6 @@ class SideThread {
   std::atomic<bool> is_stopping_ = false;
   bool has_thread_ = false;
   pthread_t thread_{};
-  int made_on_ = -1;  // the processor
 };
 
 }  // namespace oomscope

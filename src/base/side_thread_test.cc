@@ -49,6 +49,27 @@ TEST(SideThread, TheLastDutyGoesFirst) {
   EXPECT_GE(last_at_first, 100);
 }
 
+TEST(SideThread, WhatHasItsTurnLastWaitsForTheOthers) {
+  std::atomic<int> first = 0;
+  std::atomic<int> first_at_last = -1;
+  std::counting_semaphore<> go{0};
+  std::counting_semaphore<> ended{0};
+  SideThread side;
+  ASSERT_TRUE(side.add(&first, [&] {
+    if (first == 0) go.acquire();  // until the other is there
+    return first < 100 && ++first > 0;
+  }));
+  const auto last = [&] {
+    if (first_at_last < 0) ended.release();
+    first_at_last = first.load();
+    return false;
+  };
+  ASSERT_TRUE(side.add(&first_at_last, last, SideThread::Turn::last));
+  go.release();
+  ended.acquire();
+  EXPECT_EQ(first_at_last, 100);
+}
+
 TEST(SideThread, WhatIsRemovedDoesNotRunAnyMore) {
   std::atomic<int> runs = 0;
   std::atomic<int> others = 0;

@@ -45,6 +45,18 @@ TEST(ZeroTable, MovesWithoutCopying) {
   EXPECT_EQ(third[1], 5U);
 }
 
+TEST(ZeroTable, CopiesAndTouchesWithoutChange) {
+  for (const size_t size : {kFew, kMany}) {
+    ZeroTable<uint32_t> table(size);
+    table[1] = 5;
+    table.touch(0, size);
+    const ZeroTable<uint32_t> copy = table;
+    table[1] = 6;
+    EXPECT_EQ(copy[1], 5U);
+    for (size_t i = 2; i < size; ++i) ASSERT_EQ(copy[i], 0U);
+  }
+}
+
 TEST(ZeroTable, RefusesWhatNoMemoryHolds) {
   ZeroTable<uint32_t> table;
   EXPECT_THROW(table.resize(SIZE_MAX / 2), std::bad_alloc);

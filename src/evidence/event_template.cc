@@ -212,11 +212,11 @@ void EventTemplates::flush(const EventTemplate& shape, TraceBuilder& builder, ui
   size_t before = trace.size_events();
   size_t count = staged_.count;
   auto append = [before, count](auto& column, const auto& staged) {
-    column.resize(before + count);  // writes nothing: see HugePageAllocator
+    column.resize(before + count);  // writes nothing: see PageAllocator
     std::memcpy(column.data() + before, staged.data(), count * sizeof(staged[0]));
   };
-  append(trace.addr, staged_.addr);
-  append(trace.size, staged_.size);
+  trace.addr.append({staged_.addr.data(), count});
+  trace.size.append({staged_.size.data(), count});
   if (builder.keeps_times()) append(trace.time_us, staged_.time_us);
   append(trace.stack, staged_.stack);
   append(trace.action, staged_.action);
@@ -239,7 +239,7 @@ void EventTemplates::make_room(TraceBuilder& trace) {
     room_trace_ = &trace;
     room_offset_ = window_.offset();
   }
-  const bool has_room = events + StagedEvents::kCapacity <= trace.capacity_events();
+  const bool has_room = trace.room_events() >= StagedEvents::kCapacity;
   if (follow_) follow_(trace.trace(), !has_room);
   if (has_room) return;
   constexpr size_t kMinSample = 1024;

@@ -65,6 +65,7 @@ struct EventTemplate {
 // Events on their way into the columns: all of one template and one trace.
 struct StagedEvents {
   static constexpr size_t kCapacity = MemoRun::kMostEvents;
+  static_assert(kCapacity <= TraceBuilder::kMostAtOnce);
   std::array<Action, kCapacity> action;
   std::array<uint64_t, kCapacity> addr;
   std::array<int64_t, kCapacity> size;

@@ -109,7 +109,7 @@ void MemoTable::write_down(uint32_t index, MemoEntry entry) {
 
 // No writer changes what it memoised; where a file does, all is written down, and what was skipped too.
 void MemoTable::write_down_all() {
-  HugeVector<MemoEntry> all(next_, MemoEntry{});
+  LargeVector<MemoEntry> all(next_, MemoEntry{});
   for (const Piece& piece : pieces_) {
     const Piece* next = &piece + 1;
     const uint32_t end =

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/huge_pages.h"
+#include "base/large_vector.h"
 #include "types/ids.h"
 
 namespace oomscope {
@@ -58,7 +58,7 @@ struct MemoRun {
   uint32_t first_event = 0;                        // index into stacks
   uint32_t kind = 0;                               // what each makes: the table's business
   std::array<uint64_t, kMostEvents / 64> lists{};  // a bit an event: it made a list of frames
-  const HugeVector<StackId>* stacks = nullptr;     // of the trace
+  const LargeVector<StackId>* stacks = nullptr;    // of the trace
 };
 
 class MemoTable {
@@ -137,7 +137,7 @@ class MemoTable {
   uint32_t window_begin_ = 0;
   uint32_t next_ = 0;
   uint32_t first_count_ = 0;  // entries [0, first_count_) are the first written
-  HugeVector<MemoEntry> written_;
+  LargeVector<MemoEntry> written_;
   std::vector<Piece> pieces_;  // ascending, as runs_ are; what is in neither was skipped
   std::vector<MemoRun> runs_;
   std::vector<EventMemos> kinds_;

@@ -59,7 +59,7 @@ class MemoTableTest : public testing::Test {
 
   std::mt19937 random_{7};
   MemoTable memo_;
-  HugeVector<StackId> stacks_;
+  LargeVector<StackId> stacks_;
   std::vector<MemoEntry> expected_;
 };
 

@@ -165,7 +165,7 @@ void check_segments(Snapshot& snapshot) {
 }
 
 // By memchr, which scans a million bytes in 20 us where nothing is found.
-int64_t count_unknown(const HugeVector<Action>& actions) {
+int64_t count_unknown(const LargeVector<Action>& actions) {
   int64_t count = 0;
   const uint8_t* at = reinterpret_cast<const uint8_t*>(actions.data());
   const uint8_t* end = at + actions.size();

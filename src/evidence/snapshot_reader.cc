@@ -67,7 +67,21 @@ bool is_empty(const Snapshot& snapshot) {
 
 bool wraps(uint64_t address, int64_t size) { return address > UINT64_MAX - static_cast<uint64_t>(size); }
 
+// Nothing is so large that it could be impossible, alone or with the others, whatever kind of event it is of.
+bool are_all_moderate(const std::vector<Trace>& traces) {
+  uint64_t left_bytes = kMaxTotalBytes;
+  for (const Trace& trace : traces) {
+    if (trace.size_events() == 0) continue;
+    const bool are_near = trace.addr.are_all_near() && trace.size.are_all_near();
+    if (!are_near || trace.addr.most_near() > uint64_t{kMaxSizeBytes}) return false;
+    if (trace.size.most_near() > left_bytes / trace.size_events()) return false;
+    left_bytes -= trace.size.most_near() * trace.size_events();
+  }
+  return true;
+}
+
 void drop_impossible_events(Snapshot& snapshot) {
+  if (are_all_moderate(snapshot.traces)) return;
   SizeBudget budget;
   // What failed took nothing, so it may be absurd, up to where PyTorch itself refuses ("more than 1EB").
   SizeBudget failed;
@@ -79,7 +93,7 @@ void drop_impossible_events(Snapshot& snapshot) {
               ? trace.addr[i] <= uint64_t{kMaxSizeBytes} && failed.takes(trace.size[i], kMaxTotalBytes)
               : budget.takes(trace.size[i]) && !wraps(trace.addr[i], trace.size[i]);
       if (is_possible) continue;
-      trace.size[i] = 0;
+      trace.size.set(i, 0);
       trace.action[i] = Action::unknown;
       ++dropped;
     }
@@ -96,7 +110,8 @@ struct AtEnd {
 };
 
 Result<Snapshot> decode(ByteSource& source, const std::string& name, const SnapshotReadOptions& options) {
-  ByteWindow window(source, ByteWindow::kDefaultCapacity, ByteWindow::kReadAheadAfter, options.side);
+  const bool is_long = source.size_hint_bytes() >= int64_t{8 * ByteWindow::kReadAheadAfter};
+  ByteWindow window(source, ByteWindow::kDefaultCapacity, is_long ? 0 : ByteWindow::kReadAheadAfter, options.side);
   ReaderTables tables;
   intern_words(tables.snapshot.strings);
   SnapshotMachine machine(window, tables,

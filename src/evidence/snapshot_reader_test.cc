@@ -337,7 +337,7 @@ TEST(SnapshotReader, HostMemoryIsNotTheDevices) {
   EXPECT_EQ(snapshot.segments.size(), 1U);
   EXPECT_EQ(snapshot.blocks.size(), 2U);
   ASSERT_EQ(snapshot.traces.size(), 1U);
-  EXPECT_EQ(snapshot.traces[0].addr, HugeVector<uint64_t>{1});
+  EXPECT_EQ(snapshot.traces[0].addr, AddressColumn{1});
 }
 
 TEST(SnapshotReader, ATraceInWhichNobodyAskedForAnythingIsNoHistory) {
@@ -376,7 +376,7 @@ TEST(SnapshotReader, OddValuesAreKept) {
 TEST(SnapshotReader, TheLastOfTwoEqualKeysWins) {
   Pickled twice = Dict{{"action", "alloc"}, {"addr", 1}, {"size", 2}, {"stream", 0}, {"addr", 3}};
   Snapshot snapshot = must_read(pickle(Dict{{"segments", List{}}, {"device_traces", List{List{twice, twice, twice}}}}));
-  EXPECT_EQ(snapshot.traces[0].addr, (HugeVector<uint64_t>{3, 3, 3}));
+  EXPECT_EQ(snapshot.traces[0].addr, (AddressColumn{3, 3, 3}));
 }
 
 TEST(SnapshotReader, CountsWhatItCannotRead) {
@@ -429,7 +429,7 @@ TEST(SnapshotReader, ARequestThatFailedMayBeAbsurd) {
       Dict{{"segments", List{}},
            {"device_traces", List{List{event("oom", 1 << 30, int64_t{1} << 56, List{}),
                                        event("oom", uint64_t{1} << 63, 512, List{}), event("alloc", 1, 2, List{})}}}}));
-  EXPECT_EQ(snapshot.traces[0].size, (HugeVector<int64_t>{int64_t{1} << 56, 0, 2}));
+  EXPECT_EQ(snapshot.traces[0].size, (SizeColumn{int64_t{1} << 56, 0, 2}));
   EXPECT_EQ(snapshot.traces[0].action[1], Action::unknown);
 }
 

@@ -1,6 +1,7 @@
 // TraceBuilder: appends events to the columns of one Trace.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -34,14 +35,18 @@ class TraceBuilder {
   void append(const EventRow& row);
   // The index of `stream` in Trace::streams, added if it is new.
   uint32_t stream_index(StreamId stream);
-  // Room for `events` in all columns, on huge pages where the system has them. See Note [First touch].
+  // Room for `events` in all columns; for the next kMostAtOnce it is enough whatever they are.
   void reserve(size_t events);
   [[nodiscard]] Trace& trace() { return trace_; }
   [[nodiscard]] size_t size_events() const { return trace_.action.size(); }
-  [[nodiscard]] size_t capacity_events() const { return trace_.addr.capacity(); }
+  // How many more it takes before a column that others look at moves.
+  [[nodiscard]] size_t room_events() const {
+    return std::min(trace_.action.capacity() - trace_.action.size(), trace_.addr.room());
+  }
   // Of what is written: reserved room costs nothing until it is touched.
   [[nodiscard]] int64_t memory_bytes() const;
   [[nodiscard]] bool keeps_times() const { return keeps_times_; }
+  static constexpr size_t kMostAtOnce = 256;
   static constexpr size_t kBytesPerEvent = 29;  // at most
 
  private:

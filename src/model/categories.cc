@@ -247,7 +247,7 @@ class Categorizer {
   }
 
   [[nodiscard]] bool is_kept_on_further_stream(const Allocation& allocation) const {
-    const bool is_further = allocation.stream_index != timeline_.allocations.front().stream_index;
+    const bool is_further = allocation.stream_index != timeline_.allocations[0].stream_index;
     return allocation.begin != kNoEvent && is_further && is_main_workspace(allocation.requested) && !dies(allocation);
   }
 

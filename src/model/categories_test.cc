@@ -183,7 +183,9 @@ TEST(Categories, SumToWhatIsLive) {
   Step step = one_step();
   const std::vector<AllocationCategory> found = step.categories();
   Timeline timeline = step.timeline();
-  for (Allocation& allocation : timeline.allocations) allocation.size = to_512(allocation.requested);
+  for (size_t id = 0; id < timeline.allocations.size(); ++id) {
+    timeline.allocations.set_size(id, to_512(timeline.allocations[id].requested));
+  }
   const CategorySums sums = sum_categories(timeline, found, 5);
   int64_t sum = sums.rounding_at;
   for (int64_t bytes : sums.at) sum += bytes;

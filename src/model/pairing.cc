@@ -15,6 +15,8 @@ void Pairing::add(const EventColumns& columns, size_t end) {
   columns_ = columns;
   const size_t start = done();
   pairs_.allocation_of.resize(end);
+  while (touched_[0].touch(spare_room(pairs_.allocation_of)) || touched_[1].touch(spare_room(pairs_.allocations))) {
+  }
   constexpr size_t kAhead = 16;  // events: the table is larger than the cache
   for (size_t i = start; i < end; ++i) {
     if (end - i > kAhead) live_.prefetch(columns.addr[i + kAhead]);
@@ -35,40 +37,23 @@ void Pairing::add(const EventColumns& columns, size_t end) {
   }
 }
 
-Pairs Pairing::finish(const Trace& trace) {
+Pairs Pairing::finish() {
   live_.for_each([this](uint32_t id) {
     if (id != kNoAllocation) pairs_.unfinished.push_back(id);
   });
   std::sort(pairs_.unfinished.begin(), pairs_.unfinished.end());
   pairs_.unfinished.erase(std::unique(pairs_.unfinished.begin(), pairs_.unfinished.end()), pairs_.unfinished.end());
-  if (!trace.stream_index.values.empty()) {
-    for (Allocation& allocation : pairs_.allocations) {
-      allocation.stream_index = trace.stream_index.at(first_event_of(allocation));
-    }
-  }
   return std::move(pairs_);
 }
 
-uint32_t Pairing::new_allocation(uint32_t event) {
-  const uint32_t id = static_cast<uint32_t>(pairs_.allocations.size());
-  pairs_.allocations.push_back(Allocation{.address = columns_.addr[event],
-                                          .requested = columns_.size[event],
-                                          .size = 0,
-                                          .begin = kNoEvent,
-                                          .free_requested = kNoEvent,
-                                          .free_completed = kNoEvent,
-                                          .stream_index = 0,
-                                          .pool_index = 0,
-                                          .stack = StackId::none});
-  return id;
+uint32_t Pairing::add_allocation(const AllocationEvents& events) {
+  pairs_.allocations.push_back(events);
+  return static_cast<uint32_t>(pairs_.allocations.size() - 1);
 }
 
 uint32_t Pairing::begin(uint32_t event) {
-  const uint32_t id = new_allocation(event);
-  Allocation& allocation = pairs_.allocations[id];
-  allocation.begin = event;
-  allocation.stack = columns_.stack[event];
-  uint32_t& there = live_.at(allocation.address, kNoAllocation);
+  const uint32_t id = add_allocation({.begin = event});
+  uint32_t& there = live_.at(columns_.addr[event], kNoAllocation);
   if (there != kNoAllocation) pairs_.unfinished.push_back(there);  // two live blocks at one address: an event is wrong
   there = id;
   return id;
@@ -78,8 +63,7 @@ uint32_t Pairing::free_requested(uint32_t event) {
   const uint64_t address = columns_.addr[event];
   uint32_t* found = live_.find(address);
   if (found == nullptr) {
-    const uint32_t id = new_allocation(event);
-    pairs_.allocations[id].free_requested = event;
+    const uint32_t id = add_allocation({.free_requested = event});
     pairs_.unfinished.push_back(id);
     live_.at(address, kNoAllocation) = id;
     return id;
@@ -96,8 +80,7 @@ uint32_t Pairing::free_completed(uint32_t event) {
   const uint64_t address = columns_.addr[event];
   uint32_t* found = live_.find(address);
   if (found == nullptr) {  // pending when the recording began
-    const uint32_t id = new_allocation(event);
-    pairs_.allocations[id].free_completed = event;
+    const uint32_t id = add_allocation({.free_completed = event});
     pairs_.unfinished.push_back(id);
     live_.at(address, kNoAllocation) = kNoAllocation;
     return id;
@@ -116,7 +99,7 @@ uint32_t Pairing::free_completed(uint32_t event) {
 Pairs pair_events(const Trace& trace) {
   Pairing pairing(trace.size_events());
   pairing.add(EventColumns::of(trace), trace.size_events());
-  return pairing.finish(trace);
+  return pairing.finish();
 }
 
 }  // namespace oomscope

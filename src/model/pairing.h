@@ -5,6 +5,7 @@
 // can be paired while the rest of the file is being read: see pairing_ahead.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "model/address_map.h"
@@ -15,12 +16,8 @@ namespace oomscope {
 // Where the columns of a trace lie: good until the trace grows beyond its capacity.
 struct EventColumns {
   const Action* action = nullptr;
-  const uint64_t* addr = nullptr;
-  const int64_t* size = nullptr;
-  const StackId* stack = nullptr;
-  [[nodiscard]] static EventColumns of(const Trace& trace) {
-    return {trace.action.data(), trace.addr.data(), trace.size.data(), trace.stack.data()};
-  }
+  AddressColumn::View addr;
+  [[nodiscard]] static EventColumns of(const Trace& trace) { return {trace.action.data(), trace.addr.view()}; }
 };
 
 class Pairing {
@@ -31,11 +28,11 @@ class Pairing {
   // Pairs events [done(), end).
   void add(const EventColumns& columns, size_t end);
   [[nodiscard]] size_t done() const { return pairs_.allocation_of.size(); }
-  // All of `trace` has been added.
-  [[nodiscard]] Pairs finish(const Trace& trace);
+  // All events have been added.
+  [[nodiscard]] Pairs finish();
 
  private:
-  uint32_t new_allocation(uint32_t event);
+  uint32_t add_allocation(const AllocationEvents& events);
   uint32_t begin(uint32_t event);
   uint32_t free_requested(uint32_t event);
   uint32_t free_completed(uint32_t event);
@@ -43,6 +40,7 @@ class Pairing {
   EventColumns columns_;
   Pairs pairs_;
   AddressMap live_;
+  std::array<TouchAhead, 2> touched_;  // of the two tables
 };
 
 [[nodiscard]] Pairs pair_events(const Trace& trace);

@@ -1,15 +1,19 @@
 // PairingAhead: pairs the events of a trace on a side thread while the file is still being decoded.
 //
-// Decoding takes 27 ms for a million events and pairing 12 (AMD EPYC); with two processors the second is free. Only the
+// Decoding takes 27 ms for a million events and pairing 12 (AMD EPYC); with two processors the second is free. It also
+// touches the pages that the decoder writes to next, which saves that some 5 ms (see Note [First touch]). Only the
 // first long trace of a file is followed: nearly always it is the only one. Whoever reads calls follow() as the trace
 // grows (SnapshotReadOptions::follow), stop() once it is decoded (SnapshotReadOptions::decoded), then finish() with the
 // trace as it came out.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <span>
 
+#include "base/large_vector.h"
 #include "base/side_thread.h"
 #include "model/pairing.h"
 
@@ -30,7 +34,12 @@ class PairingAhead {
   [[nodiscard]] std::optional<Pairs> finish(const Trace& trace);
 
  private:
-  bool pair_some();
+  // Of the columns that grow: nobody has written there yet.
+  using Rooms = std::array<std::span<const std::byte>, 4>;
+  static Rooms rooms_of(const Trace& trace);
+
+  bool touch_some();
+  bool pair_some(size_t least_waiting);
   void add_pairs(const EventColumns& columns, size_t end);
 
   SideThread& side_;
@@ -41,9 +50,11 @@ class PairingAhead {
   std::mutex lock_;
   std::condition_variable caught_up_;
   EventColumns columns_;
+  Rooms rooms_;
   size_t wanted_ = 0;  // events [0, wanted_) may be paired
   size_t done_ = 0;
-  bool has_failed_ = false;  // out of memory: the pairs are found afresh
+  bool has_failed_ = false;                                   // out of memory: the pairs are found afresh
+  std::array<TouchAhead, std::tuple_size_v<Rooms>> touched_;  // the side thread's
 };
 
 }  // namespace oomscope

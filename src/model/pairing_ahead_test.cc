@@ -34,8 +34,8 @@ void expect_equal(const Pairs& pairs, const Pairs& expected) {
   EXPECT_EQ(pairs.orphan_frees, expected.orphan_frees);
   ASSERT_EQ(pairs.allocations.size(), expected.allocations.size());
   for (size_t i = 0; i < pairs.allocations.size(); ++i) {
-    const Allocation& a = pairs.allocations[i];
-    const Allocation& b = expected.allocations[i];
+    const AllocationEvents& a = pairs.allocations[i];
+    const AllocationEvents& b = expected.allocations[i];
     ASSERT_TRUE(a.begin == b.begin && a.free_requested == b.free_requested && a.free_completed == b.free_completed);
   }
 }
@@ -57,7 +57,7 @@ TEST(Pairing, UnfinishedAreThoseThatLackAnEvent) {
   const Pairs pairs = pair_events(snapshot.traces[0]);
   std::vector<uint32_t> lacking;
   for (uint32_t id = 0; id < pairs.allocations.size(); ++id) {
-    const Allocation& allocation = pairs.allocations[id];
+    const AllocationEvents& allocation = pairs.allocations[id];
     const bool complete =
         allocation.begin != kNoEvent && allocation.free_requested != kNoEvent && allocation.free_completed != kNoEvent;
     if (!complete) lacking.push_back(id);
@@ -72,7 +72,7 @@ TEST(Pairing, InPiecesIsAsAtOnce) {
   Pairing pairing(10);
   for (size_t end = 0; end < trace.size_events(); end += 777) pairing.add(EventColumns::of(trace), end);
   pairing.add(EventColumns::of(trace), trace.size_events());
-  expect_equal(pairing.finish(trace), pair_events(trace));
+  expect_equal(pairing.finish(), pair_events(trace));
 }
 
 TEST(PairingAhead, OnAThreadIsAsAtOnce) {
@@ -85,7 +85,7 @@ TEST(PairingAhead, OnAThreadIsAsAtOnce) {
   ahead.follow(growing, true);
   growing = first_events(whole, 190000);  // elsewhere in memory
   ahead.follow(growing, false);
-  for (size_t i = 190000; i < whole.size_events() && growing.addr.size() < growing.addr.capacity(); ++i) {
+  for (size_t i = 190000; i < whole.size_events() && growing.action.size() < growing.action.capacity(); ++i) {
     growing.action.push_back(whole.action[i]);
     growing.addr.push_back(whole.addr[i]);
     growing.size.push_back(whole.size[i]);
@@ -115,7 +115,7 @@ TEST(PairingAhead, AnotherTraceWhereItHasBeenIsNotTaken) {
   PairingAhead ahead(side);
   ahead.follow(trace, false);
   ahead.follow(trace, true);
-  std::reverse(trace.addr.begin(), trace.addr.end());  // now that it has gone
+  std::reverse(trace.action.begin(), trace.action.end());  // now that it has gone
   EXPECT_FALSE(ahead.finish(trace).has_value());
 }
 

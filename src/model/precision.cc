@@ -34,7 +34,7 @@ class Witnesses {
   }
 
  private:
-  [[nodiscard]] const Allocation& at(uint32_t id) const { return timeline_.allocations[id]; }
+  [[nodiscard]] Allocation at(uint32_t id) const { return timeline_.allocations[id]; }
   [[nodiscard]] const StackTraits& traits(uint32_t id) const { return structure_.traits(at(id).stack); }
   [[nodiscard]] Phase phase(uint32_t id) const {
     const uint32_t begin = at(id).begin;

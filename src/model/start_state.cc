@@ -22,7 +22,7 @@
 #include "model/start_state.h"
 
 #include <algorithm>
-#include <bitset>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -33,7 +33,7 @@ namespace oomscope {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr size_t kNearBits = size_t{1} << 16;
+constexpr size_t kNearCells = size_t{1} << 14;  // of one mebibyte each
 constexpr int64_t kSmallPage = 2 * kMiB;
 
 // A mapped stretch: an ordinary segment, or a run of pages of an expandable one.
@@ -255,16 +255,17 @@ class StartRebuilder {
 
   void collect_ghosts() {
     // They are in the order of their first events.
-    const HugeVector<Allocation>& allocations = timeline_.allocations;
-    uint32_t id = 0;
-    for (; id < allocations.size() && is_before(first_event_of(allocations[id])); ++id) {
-      if (!is_before(allocations[id].free_completed)) collect_ghost(id);
+    const Allocations& allocations = timeline_.allocations;
+    const uint32_t first_later = allocations.first_from(at_);
+    for (uint32_t id = 0; id < first_later; ++id) {
+      if (!is_before(allocations.events_of(id).free_completed)) collect_ghost(id);
     }
     for (const uint32_t later : timeline_.unfinished) {
-      if (later >= id && allocations[later].begin == kNoEvent) collect_ghost(later);
+      if (later >= first_later && allocations.events_of(later).begin == kNoEvent) collect_ghost(later);
     }
     if (!is_start()) {  // those without any event, which the start has added
-      for (size_t last = allocations.size(); last-- > id && first_event_of(allocations[last]) == kNoEvent;) {
+      for (size_t last = allocations.size();
+           last-- > first_later && first_event_of(allocations.events_of(last)) == kNoEvent;) {
         collect_ghost(static_cast<uint32_t>(last));
       }
     }
@@ -312,7 +313,7 @@ class StartRebuilder {
       if (ghost != ghosts_.end() && ghost->second.allocation == id) {
         ghost->second.size = found->second->size;
         ghost->second.exact = true;
-        if (is_start()) timeline_.allocations[id].stack = found->second->stack;
+        if (is_start()) timeline_.allocations.set_ghost_stack(id, found->second->stack);
       }
       live_at_end.erase(found);
     }
@@ -340,17 +341,10 @@ class StartRebuilder {
   void add_silent_ghost(uint64_t address, const SnapshotBlock& block) {
     auto run = run_of(address);
     if (run == runs_.end() || address + static_cast<uint64_t>(block.size) > end_of(*run)) return;
-    const uint32_t id = static_cast<uint32_t>(timeline_.allocations.size());
     auto stream = std::find(trace_.streams.begin(), trace_.streams.end(), run->second.stream);
-    timeline_.allocations.push_back(Allocation{.address = address,
-                                               .requested = block.requested_size,
-                                               .size = block.size,
-                                               .begin = kNoEvent,
-                                               .free_requested = kNoEvent,
-                                               .free_completed = kNoEvent,
-                                               .stream_index = static_cast<uint32_t>(stream - trace_.streams.begin()),
-                                               .pool_index = timeline_.pool_index(run->second.pool),
-                                               .stack = block.stack});
+    const uint32_t id = timeline_.allocations.add_silent({AllocationEvents{}, address, block.requested_size, block.size,
+                                                          static_cast<uint32_t>(stream - trace_.streams.begin()),
+                                                          timeline_.pool_index(run->second.pool), block.stack});
     const bool pending = block.state == BlockState::active_pending_free;
     ghosts_[address] = Ghost{.allocation = id, .size = block.size, .exact = true, .pending = pending};
   }
@@ -362,41 +356,62 @@ class StartRebuilder {
     return address < end_of(*found) ? found : runs_.end();
   }
 
+  // A ghost whose size nothing has shown yet.
+  struct Uncertain {
+    uint64_t end;  // rounded
+    uint32_t allocation;
+    uint32_t death;  // when its free completes
+    uint64_t shown_end = ~uint64_t{0};
+  };
+
   // An alloc that lands within 1 MiB behind a ghost while it lives shows where the ghost ends.
   void size_ghosts_by_neighbours() {
-    uint32_t last_event = 0;
-    std::vector<std::pair<uint64_t, uint32_t>> uncertain;  // rounded end, allocation
+    std::vector<Uncertain> uncertain;  // by address
     for (const auto& [address, ghost] : ghosts_) {
       if (ghost.exact) continue;
       const Run& run = run_of(address)->second;
       if (run.is_small || run.is_expandable) continue;
-      const Allocation& allocation = timeline_.allocations[ghost.allocation];
-      uncertain.emplace_back(address + static_cast<uint64_t>(ghost.size), ghost.allocation);
-      if (allocation.free_completed != kNoEvent) last_event = std::max(last_event, allocation.free_completed);
+      uncertain.push_back({.end = address + static_cast<uint64_t>(ghost.size),
+                           .allocation = ghost.allocation,
+                           .death = timeline_.allocations.events_of(ghost.allocation).free_completed});
     }
-    // Few events are near: most are told apart by the mebibyte that they lie in.
-    std::bitset<kNearBits> near;
-    for (const auto& [end, id] : uncertain) {
-      near.set((end / kMiB) % kNearBits);
-      near.set((end / kMiB + 1) % kNearBits);
-    }
-    std::map<uint32_t, uint64_t> shown_end;
-    for (uint32_t i = at_; i < last_event && i < trace_.size_events() && !uncertain.empty(); ++i) {
-      if (trace_.action[i] != Action::alloc) continue;
-      const uint64_t address = trace_.addr[i];
-      if (!near[(address / kMiB) % kNearBits]) continue;
-      auto found = std::upper_bound(uncertain.begin(), uncertain.end(), std::pair(address, kNoEvent));
-      if (found == uncertain.begin()) continue;
-      --found;
-      const Allocation& ghost = timeline_.allocations[found->second];
-      if (address - found->first > static_cast<uint64_t>(kMiB) || ghost.free_completed <= i) continue;
-      auto [entry, made] = shown_end.try_emplace(found->second, address);
-      if (!made) entry->second = std::min(entry->second, address);
-    }
-    for (const auto& [id, end] : shown_end) {
-      const uint64_t address = timeline_.allocations[id].address;
-      ghosts_[address].size = static_cast<int64_t>(end - address);
+    look_behind(uncertain);
+    for (const Uncertain& each : uncertain) {
+      if (each.shown_end == ~uint64_t{0}) continue;
+      const uint64_t address = timeline_.allocations[each.allocation].address;
+      ghosts_[address].size = static_cast<int64_t>(each.shown_end - address);
       ghosts_[address].exact = true;
+    }
+  }
+
+  void look_behind(std::vector<Uncertain>& uncertain) const {
+    std::vector<std::pair<uint32_t, uint64_t>> deaths;  // with the rounded end; the next is the last
+    // Few allocs are near one that lives: most are told apart by the mebibyte that they lie in.
+    std::vector<uint16_t> near(uncertain.empty() ? 0 : kNearCells);
+    const auto count_near = [&near](uint64_t end, int more) {
+      for (const uint64_t cell : {end / kMiB, end / kMiB + 1}) {
+        uint16_t& count = near[cell % kNearCells];
+        if (count != UINT16_MAX) count = static_cast<uint16_t>(count + more);  // so many are never few again
+      }
+    };
+    for (const Uncertain& each : uncertain) {
+      count_near(each.end, 1);
+      if (each.death != kNoEvent) deaths.emplace_back(each.death, each.end);
+    }
+    std::sort(deaths.begin(), deaths.end(), std::greater<>());
+    for (uint32_t id = timeline_.allocations.first_from(at_); id < timeline_.allocations.size(); ++id) {
+      const uint32_t begin = timeline_.allocations.events_of(id).begin;
+      if (begin == kNoEvent) continue;
+      for (; !deaths.empty() && deaths.back().first <= begin; deaths.pop_back()) count_near(deaths.back().second, -1);
+      if (deaths.empty()) return;
+      const uint64_t address = trace_.addr[begin];
+      if (near[(address / kMiB) % kNearCells] == 0) continue;
+      const auto above = std::upper_bound(uncertain.begin(), uncertain.end(), address,
+                                          [](uint64_t at, const Uncertain& each) { return at < each.end; });
+      if (above == uncertain.begin()) continue;
+      Uncertain& below = *std::prev(above);
+      if (address - below.end > static_cast<uint64_t>(kMiB) || below.death <= begin) continue;
+      below.shown_end = std::min(below.shown_end, address);
     }
   }
 
@@ -441,7 +456,7 @@ class StartRebuilder {
     timeline_.starts_mid_life = has_live_;
     timeline_.uncertain_ghosts += uncertain_;
     timeline_.orphan_frees += orphan_frees_;
-    for (const auto& [address, ghost] : ghosts_) timeline_.allocations[ghost.allocation].size = ghost.size;
+    for (const auto& [address, ghost] : ghosts_) timeline_.allocations.set_size(ghost.allocation, ghost.size);
     find_reserve();
   }
 
@@ -507,7 +522,6 @@ class StartRebuilder {
     for (auto entry = ghosts_.lower_bound(address); entry != ghosts_.end() && entry->first < end; ++entry) {
       if (entry->first < address) continue;  // inside the block before: damaged input
       Ghost& ghost = entry->second;
-      Allocation& allocation = timeline_.allocations[ghost.allocation];
       auto following = std::next(entry);
       const uint64_t room_end = following != ghosts_.end() && following->first < end ? following->first : end;
       add_free(entry->first);
@@ -518,10 +532,10 @@ class StartRebuilder {
         if (gap > 0 && gap <= kMiB) ghost.size += gap;
         if (gap > kMiB) uncertain_ += 1;
       }
-      if (is_start()) allocation.pool_index = timeline_.pool_index(run.pool);
+      if (is_start()) timeline_.allocations.set_pool_index(ghost.allocation, timeline_.pool_index(run.pool));
       has_live_ = true;
       blocks.push_back(StartBlock{.size = ghost.size,
-                                  .requested_size = allocation.requested,
+                                  .requested_size = timeline_.allocations[ghost.allocation].requested,
                                   .state = ghost.pending ? StartState::pending : StartState::allocated,
                                   .allocation = ghost.allocation});
       address += static_cast<uint64_t>(ghost.size);

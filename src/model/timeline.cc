@@ -37,9 +37,9 @@ void find_pools(Timeline& timeline, int64_t large_page_bytes) {
   timeline.pool_index(PoolId{});
   const Trace& trace = timeline.trace();
   if (!trace.pool.empty()) {
-    for (Allocation& allocation : timeline.allocations) {
-      const uint32_t event = first_event_of(allocation);
-      if (event != kNoEvent) allocation.pool_index = timeline.pool_index(trace.pool[event]);
+    for (size_t id = 0; id < timeline.allocations.size(); ++id) {
+      const uint32_t event = first_event_of(timeline.allocations.events_of(id));
+      if (event != kNoEvent) timeline.allocations.set_pool_index(id, timeline.pool_index(trace.pool[event]));
     }
     return;
   }
@@ -57,13 +57,14 @@ void find_pools(Timeline& timeline, int64_t large_page_bytes) {
     if (found != ranges.end()) found->second.since = event;  // the last one is the one that is left
   }
   add_expandable_ranges(timeline, ranges, large_page_bytes);
-  for (Allocation& allocation : timeline.allocations) {
+  for (size_t id = 0; id < timeline.allocations.size(); ++id) {
+    const Allocation allocation = timeline.allocations[id];
     auto above = ranges.upper_bound(allocation.address);
     if (above == ranges.begin()) continue;
     const PoolRange& range = std::prev(above)->second;
     const uint32_t last_event = allocation.free_completed != kNoEvent ? allocation.free_completed : kNoEvent - 1;
     if (allocation.address < range.end && (range.since == 0 || last_event > range.since)) {
-      allocation.pool_index = range.pool;
+      timeline.allocations.set_pool_index(id, range.pool);
     }
   }
 }
@@ -71,15 +72,17 @@ void find_pools(Timeline& timeline, int64_t large_page_bytes) {
 void apply_pool_spans(Timeline& timeline, const std::vector<PoolSpan>& spans) {
   if (spans.empty()) return;
   PoolSpans pools(spans);
-  auto apply = [&](Allocation& allocation, uint32_t event) {
-    const PoolSpan* span = pools.at(allocation.address, event);
-    if (span != nullptr) allocation.pool_index = timeline.pool_index(span->pool);
+  const auto apply = [&](size_t id, uint32_t event) {
+    const PoolSpan* span = pools.at(timeline.allocations[id].address, event);
+    if (span != nullptr) timeline.allocations.set_pool_index(id, timeline.pool_index(span->pool));
   };
-  for (Allocation& allocation : timeline.allocations) {
-    if (allocation.begin == kNoEvent) apply(allocation, 0);
+  const size_t count = timeline.allocations.size();
+  for (size_t id = 0; id < count; ++id) {
+    if (timeline.allocations.events_of(id).begin == kNoEvent) apply(id, 0);
   }
-  for (Allocation& allocation : timeline.allocations) {  // in the order of their begins
-    if (allocation.begin != kNoEvent) apply(allocation, allocation.begin);
+  for (size_t id = 0; id < count; ++id) {  // in the order of their begins
+    const uint32_t begin = timeline.allocations.events_of(id).begin;
+    if (begin != kNoEvent) apply(id, begin);
   }
 }
 
@@ -92,7 +95,7 @@ Timeline build_timeline(const Snapshot& snapshot, int32_t device, const Timeline
   timeline.device = device;
   timeline.corrected = options.corrected;
   if (!pairs || options.corrected != nullptr) pairs = pair_events(timeline.trace());
-  timeline.allocations = std::move(pairs->allocations);
+  timeline.allocations = Allocations(timeline.trace(), std::move(pairs->allocations));
   timeline.allocation_of = std::move(pairs->allocation_of);
   timeline.driver_events = std::move(pairs->driver_events);
   timeline.unfinished = std::move(pairs->unfinished);

@@ -14,50 +14,17 @@
 #include <optional>
 #include <vector>
 
-#include "base/huge_pages.h"
+#include "base/large_vector.h"
+#include "model/allocations.h"
 #include "types/ids.h"
 #include "types/snapshot.h"
 
 namespace oomscope {
 
-inline constexpr uint32_t kNoEvent = 0xffffffff;  // "not in this recording"
-inline constexpr uint32_t kNoAllocation = 0xffffffff;
-
-// Allocation i of the recording. Ghosts have begin == kNoEvent. For a ghost of a recording, `size` is the block's size
-// as far as the recording tells (exact if it is still alive at the end); for all others 0: the engine knows.
-struct Allocation {
-  uint64_t address = 0;
-  int64_t requested = 0;
-  int64_t size = 0;
-  uint32_t begin = kNoEvent;  // alloc event
-  uint32_t free_requested = kNoEvent;
-  uint32_t free_completed = kNoEvent;
-  uint32_t stream_index = 0;  // into Trace::streams
-  uint32_t pool_index = 0;    // into Timeline::pools
-  StackId stack = StackId::none;
-};
-
-// Has it happened by then? kNoEvent never does, and kNoEvent as `by` is the time before the first event.
-[[nodiscard]] inline bool has_happened(uint32_t event, uint32_t by) {
-  return event != kNoEvent && by != kNoEvent && event <= by;
-}
-
-// Is it live, or pending, right after the event? What the replay could not place (size 0) never is.
-[[nodiscard]] inline bool is_live_after(const Allocation& allocation, uint32_t event) {
-  const bool begun = allocation.begin == kNoEvent || has_happened(allocation.begin, event);
-  return allocation.size != 0 && begun && !has_happened(allocation.free_completed, event);
-}
-
-// The event by which the recording knows of it first; kNoEvent if none does.
-[[nodiscard]] constexpr uint32_t first_event_of(const Allocation& allocation) {
-  if (allocation.begin != kNoEvent) return allocation.begin;
-  return allocation.free_requested != kNoEvent ? allocation.free_requested : allocation.free_completed;
-}
-
-// What pairing the events of a trace gives; the members are those of Timeline.
+// What pairing the events of a trace gives; the members are those of Timeline, where the allocations are more.
 struct Pairs {
-  HugeVector<Allocation> allocations;
-  HugeVector<uint32_t> allocation_of;
+  LargeVector<AllocationEvents> allocations;  // in the order of their first events
+  LargeVector<uint32_t> allocation_of;
   std::vector<uint32_t> driver_events;
   std::vector<uint32_t> unfinished;  // ascending: allocations that lack one of their three events, few among many
   int64_t orphan_frees = 0;
@@ -89,8 +56,8 @@ struct Timeline {
   int32_t device = 0;
   std::vector<PoolId> pools;                // pools[0] is the default pool
   std::map<PoolId, uint32_t> pool_numbers;  // the way back
-  HugeVector<Allocation> allocations;
-  HugeVector<uint32_t> allocation_of;   // event -> allocation, kNoAllocation for driver events and orphans
+  Allocations allocations;
+  LargeVector<uint32_t> allocation_of;  // event -> allocation, kNoAllocation for driver events and orphans
   std::vector<uint32_t> driver_events;  // indices of segment_* and oom events, ascending: few among many
   std::vector<uint32_t> unfinished;     // see Pairs; allocations added later are not in it
   std::vector<StartSegment> start;

@@ -45,14 +45,14 @@ TEST(Pairing, TiesAnAllocToItsFree) {
   EXPECT_EQ(timeline.allocations[0].begin, 1u);
   EXPECT_EQ(timeline.allocations[0].free_requested, 2u);
   EXPECT_EQ(timeline.allocations[0].free_completed, 3u);
-  EXPECT_EQ(timeline.allocation_of, (HugeVector<uint32_t>{kNoAllocation, 0, 0, 0}));
+  EXPECT_EQ(timeline.allocation_of, (LargeVector<uint32_t>{kNoAllocation, 0, 0, 0}));
 }
 
 TEST(Pairing, NextAllocAtTheSameAddressIsAnotherAllocation) {
   const Snapshot snapshot = SnapshotBuilder().alloc(kA, 1).free(kA, 1).alloc(kA, 2).free(kA, 2).build();
   const Timeline timeline = timeline_of(snapshot);
   EXPECT_EQ(timeline.allocations.size(), 2u);
-  EXPECT_EQ(timeline.allocation_of, (HugeVector<uint32_t>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(timeline.allocation_of, (LargeVector<uint32_t>{0, 0, 0, 1, 1, 1}));
 }
 
 TEST(Pairing, CompletionMayComeMuchLater) {

@@ -22,7 +22,7 @@ class ByteWindow {
   static constexpr size_t kMaxEnsure = size_t{64} << 10;
   // Zeros after end() that may be loaded: a hot loop need not check each of its loads.
   static constexpr size_t kSlack = 128;
-  static constexpr size_t kDefaultCapacity = size_t{256} << 10;
+  static constexpr size_t kDefaultCapacity = size_t{128} << 10;
   static constexpr uint64_t kReadAheadAfter = uint64_t{2} << 20;
 
   // `read_ahead_after`: how many bytes to read before a thread helps; small files are not worth one. It is `side`, or,

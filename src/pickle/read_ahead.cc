@@ -24,7 +24,8 @@ bool ReadAhead::start() {
 }
 
 bool ReadAhead::fill_ahead() {
-  const std::lock_guard<std::mutex> guard(reading_);
+  const std::unique_lock<std::mutex> guard(reading_, std::try_to_lock);
+  if (!guard.owns_lock()) return false;  // take() is at it, and wakes the thread again
   if (has_ended_ || filled_ - given_back_ == kBuffers || source_.would_wait()) return false;
   try {
     fill_next();
@@ -67,6 +68,8 @@ ReadAhead::Buffer& ReadAhead::take() {
   if (filled_ > wanted) return buffers_[wanted % kBuffers];
   if (thrown_) std::rethrow_exception(thrown_);
   fill_next();  // nobody is at it
+  guard.unlock();
+  side_.wake();
   return buffers_[wanted % kBuffers];
 }
 

@@ -51,7 +51,7 @@ constexpr int64_t kDirectBytes = 950000;
 class Finder {
  public:
   Finder(const RequestLog& log, const Structure& structure) : log_(log), structure_(structure) {
-    const std::vector<Allocation>::size_type count = log.verification->timeline.allocations.size();
+    const size_t count = log.verification->timeline.allocations.size();
     for (uint32_t id = 0; id < count; ++id) {
       const Allocation& allocation = log.verification->timeline.allocations[id];
       if (structure.traits(allocation.stack).role == StackRole::model) weights_.insert(log.requests.size[id]);

@@ -403,7 +403,7 @@ RequestLog request_log(const Verification& verification, const Structure& struct
   }
   const std::vector<uint32_t> span = requests_until_free(log.requests);
   const std::vector<uint64_t> hashes = stack_hashes(*verification.timeline.snapshot, shared);
-  const HugeVector<Allocation>& allocations = verification.timeline.allocations;
+  const Allocations& allocations = verification.timeline.allocations;
   for (size_t i = 0; i < log.requests.kind.size(); ++i) {
     if (log.requests.kind[i] != RequestKind::malloc) continue;
     const uint32_t id = log.requests.id[i];

@@ -142,9 +142,10 @@ void ExactReplay::append_to(const ExactReplay& before) {
 [[gnu::always_inline]] inline void ExactReplay::handle_alloc(uint32_t event) {
   counts_.alloc_total += 1;
   const uint32_t id = timeline_.allocation_of[event];
-  Allocation& allocation = timeline_.allocations[id];
-  const StreamId stream = trace_.streams[allocation.stream_index];
-  const PoolId pool = timeline_.pools[allocation.pool_index];
+  const uint64_t address = trace_.addr[event];
+  const int64_t requested = trace_.size[event];
+  const StreamId stream = trace_.stream(event);
+  const PoolId pool = timeline_.pools[timeline_.allocations.pool_index(id)];
   const bool has_prefix = prefix_begin_ != kNoEvent;
   if (has_prefix) {
     resolve_prefix_before_call(event, true);
@@ -154,16 +155,16 @@ void ExactReplay::append_to(const ExactReplay& before) {
   }
   Block* block = nullptr;
   if (next_forced_.is(trace_.forced, event) || next_restored_.is(trace_.restored, event)) {
-    block = place(event, allocation, stream, pool);
+    block = place(event, stream, pool);
   } else {
-    block = allocator_->malloc_in_pool(allocation.requested, stream, pool);
+    block = allocator_->malloc_in_pool(requested, stream, pool);
   }
   const uint32_t segment_event = device_->last_segment_event();
   last_placed_ = block == nullptr ? 0 : block->address;
   if (has_prefix) finish_prefix(event);
   last_placed_ = 0;
   last_alloc_ = event;
-  if (block == nullptr || block->address != allocation.address) {
+  if (block == nullptr || block->address != address) {
     differ_at_alloc(event, block, segment_event);
     block = blocks_[id];
   } else {
@@ -171,7 +172,7 @@ void ExactReplay::append_to(const ExactReplay& before) {
     blocks_[id] = block;
     block->tag = tag_of(id);
   }
-  if (block != nullptr) allocation.size = block->size;
+  if (block != nullptr) timeline_.allocations.set_size(id, block->size);
   const Stats& stats = allocator_->stats();
   if (stats.allocated_bytes.all().current > peak_allocated_.bytes) {
     peak_allocated_ = Peak{stats.allocated_bytes.all().current, event};
@@ -182,16 +183,18 @@ void ExactReplay::append_to(const ExactReplay& before) {
 }
 
 // Where the recording says, since it was told where: at a forced address, or as a checkpoint had it.
-Block* ExactReplay::place(uint32_t event, const Allocation& allocation, StreamId stream, PoolId pool) {
+Block* ExactReplay::place(uint32_t event, StreamId stream, PoolId pool) {
+  const uint64_t address = trace_.addr[event];
+  const int64_t requested = trace_.size[event];
   const bool is_forced = std::binary_search(trace_.forced.begin(), trace_.forced.end(), event);
   Block* before = event > 0 && last_alloc_ == event - 1 ? blocks_[timeline_.allocation_of[event - 1]] : nullptr;
-  const bool follows = before != nullptr && before->address + static_cast<uint64_t>(before->size) == allocation.address;
+  const bool follows = before != nullptr && before->address + static_cast<uint64_t>(before->size) == address;
   if (is_forced || !follows) {
     placements_ += 1;
-    if (placements_ > kMostPlacements) return allocator_->malloc_in_pool(allocation.requested, stream, pool);
+    if (placements_ > kMostPlacements) return allocator_->malloc_in_pool(requested, stream, pool);
   }
-  return is_forced ? allocator_->malloc_at(allocation.address, allocation.requested, stream, pool)
-                   : allocator_->restore(allocation.address, allocation.requested, stream, pool, before);
+  return is_forced ? allocator_->malloc_at(address, requested, stream, pool)
+                   : allocator_->restore(address, requested, stream, pool, before);
 }
 
 // Where expandable segments are on, only a pool with its own segment allocator obtains an ordinary segment.
@@ -253,6 +256,10 @@ void ExactReplay::differ_at_alloc(uint32_t event, Block* block, uint32_t segment
 void ExactReplay::run(uint32_t end, bool stop_at_difference) {
   const uint32_t events = static_cast<uint32_t>(trace_.size_events());
   end = std::min(end, events);
+  const uint32_t first = timeline_.allocations.first_from(position_);
+  const uint32_t last = timeline_.allocations.first_from(end);
+  blocks_.touch(first, last);
+  timeline_.allocations.touch_sizes(first, last);
   while (position_ < end) {
     if (stop_at_difference && first_difference_) return;
     const uint32_t event = position_++;

@@ -131,7 +131,7 @@ class ExactReplay {
   }
   // What is rare, apart from what every event needs.
   [[gnu::noinline]] void note_own_segment_allocator(uint32_t event, PoolId pool);
-  [[gnu::noinline]] Block* place(uint32_t event, const Allocation& allocation, StreamId stream, PoolId pool);
+  [[gnu::noinline]] Block* place(uint32_t event, StreamId stream, PoolId pool);
   [[gnu::noinline]] void differ_at_alloc(uint32_t event, Block* block, uint32_t segment_event);
   [[gnu::noinline]] void differ_at_free(uint32_t event, const Block& block);
   [[gnu::noinline]] void differ_at_second_free(uint32_t event);

@@ -112,7 +112,8 @@ TEST(ExactReplay, ExpandableSegmentsGrowAsRecorded) {
 
 Snapshot altered(size_t event, int64_t by = 512) {
   Snapshot snapshot = two_blocks().build();
-  snapshot.traces[0].addr[event] += static_cast<uint64_t>(by);
+  AddressColumn& addr = snapshot.traces[0].addr;
+  addr.set(event, addr[event] + static_cast<uint64_t>(by));
   return snapshot;
 }
 
@@ -184,7 +185,7 @@ TEST(AlteredAddress, OfAFreeIsFound) {
 
 TEST(AlteredSize, OfASegmentIsFoundAtItsEvent) {
   Snapshot snapshot = two_blocks().build();
-  snapshot.traces[0].size[0] = 22 * kMiB;
+  snapshot.traces[0].size.set(0, 22 * kMiB);
   EXPECT_EQ(first_difference(snapshot), 0u);
 }
 

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/processors.h"
+
 namespace oomscope {
 
 // Fewer threads serve where the system gives no more. What a job throws (memory ran out) ends the others and is thrown
@@ -40,7 +42,10 @@ inline void run_parallel(size_t count, int threads, const std::function<void(siz
   std::vector<std::thread> workers;
   workers.reserve(most);
   try {
-    while (workers.size() + 1 < most) workers.emplace_back(work);
+    while (workers.size() + 1 < most) {
+      workers.emplace_back(work);
+      keep_off(workers.back().native_handle(), this_processor());
+    }
   } catch (const std::system_error&) {  // no more threads to be had: those that run do the work
   } catch (const std::bad_alloc&) {     // the same
   }

@@ -13,7 +13,6 @@
 #include <map>
 #include <vector>
 
-#include "base/processors.h"
 #include "model/start_state.h"
 #include "replay/parallel.h"
 
@@ -47,7 +46,7 @@ bool is_plain(const Timeline& timeline, const ReplayConfig& config) {
 // kNoEvent if there is none.
 uint32_t find_middle(const Trace& trace) {
   const uint32_t events = static_cast<uint32_t>(trace.size_events());
-  for (uint32_t event = events / 100 * 55; event < events / 100 * 65; ++event) {
+  for (uint32_t event = events / 100 * 52; event < events / 100 * 62; ++event) {
     if (trace.action[event] == Action::alloc && trace.action[event - 1] == Action::alloc) return event;
   }
   return kNoEvent;
@@ -83,8 +82,8 @@ bool has_come_to(const CachingAllocator& allocator, const std::vector<StartSegme
 }
 
 void forget_sizes(Timeline& timeline) {
-  for (Allocation& allocation : timeline.allocations) {
-    if (allocation.begin != kNoEvent) allocation.size = 0;
+  for (size_t id = 0; id < timeline.allocations.size(); ++id) {
+    if (timeline.allocations.events_of(id).begin != kNoEvent) timeline.allocations.set_size(id, 0);
   }
 }
 
@@ -97,10 +96,7 @@ std::unique_ptr<ExactReplay> replay_in_two(Timeline& timeline, const ReplayConfi
   if (middle == kNoEvent) return nullptr;
   std::vector<StartSegment> between;
   std::unique_ptr<ExactReplay> halves[2];
-  const int here = this_processor();
-  const std::thread::id caller = std::this_thread::get_id();
   run_parallel(2, 2, [&](size_t half) {
-    if (std::this_thread::get_id() != caller) leave_processor(here);
     if (half == 0) {
       halves[0] = std::make_unique<ExactReplay>(timeline, config);
       halves[0]->run(middle, true);

@@ -278,8 +278,8 @@ class Verifier {
     auto trace = std::make_shared<Trace>(recorded);
     for (size_t i = 0; i < suspects.size() && budget_ > 0; ++i) {
       const auto [event, address] = suspects[i];
-      trace->addr[event] = address;
-      if (address == kUnknownAddress) trace->size[event] = 0;
+      trace->addr.set(event, address);
+      if (address == kUnknownAddress) trace->size.set(event, 0);
       Attempt next = try_with(rules, {}, trace);
       if (guess_pools) next = with_guessed_pools(std::move(next), kFewGuesses, trace);
       if (next.v->exact() && address != kUnknownAddress) {
@@ -291,8 +291,8 @@ class Verifier {
       const std::optional<Suspect> named = shown_by(next);
       const bool is_new = named && std::find(suspects.begin(), suspects.end(), *named) == suspects.end();
       if (is_new && named->event == event) suspects.insert(suspects.begin() + static_cast<ptrdiff_t>(i) + 1, *named);
-      trace->addr[event] = recorded.addr[event];
-      trace->size[event] = recorded.size[event];
+      trace->addr.set(event, recorded.addr[event]);
+      trace->size.set(event, recorded.size[event]);
     }
     return std::nullopt;
   }

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "base/caveat.h"
-#include "base/huge_pages.h"
+#include "base/large_vector.h"
 #include "types/ids.h"
+#include "types/narrow_column.h"
 
 namespace oomscope {
 
@@ -64,7 +65,7 @@ enum class Action : uint8_t {
 template <class T>
 struct SparseColumn {
   T constant{};
-  HugeVector<T> values;
+  LargeVector<T> values;
   [[nodiscard]] T at(size_t event) const { return values.empty() ? constant : values[event]; }
   // `count` more events with `value`, behind `events_before`.
   void append(size_t events_before, T value, size_t count = 1) {
@@ -80,12 +81,12 @@ struct SparseColumn {
 
 // The events of one device, oldest first; all columns have the same length but for those that say when they are empty.
 struct Trace {
-  HugeVector<Action> action;
-  HugeVector<uint64_t> addr;
-  HugeVector<int64_t> size;             // requested bytes for alloc and free_*, else see Action
+  LargeVector<Action> action;
+  AddressColumn addr;
+  SizeColumn size;                      // requested bytes for alloc and free_*, else see Action
   SparseColumn<uint32_t> stream_index;  // into streams
-  HugeVector<StackId> stack;
-  HugeVector<int64_t> time_us;     // 0 where the file has none (torch < 2.2); empty where nobody wants them
+  LargeVector<StackId> stack;
+  LargeVector<int64_t> time_us;    // 0 where the file has none (torch < 2.2); empty where nobody wants them
   std::vector<StreamId> streams;   // distinct streams in order of first appearance
   std::vector<PoolId> pool;        // empty before torch 2.12, which does not record an event's pool
   std::vector<uint32_t> forced;    // events placed at a forced address (internal_metadata), ascending; mostly empty

@@ -137,9 +137,10 @@ void alter(const Recording& recording, int samples, Results& results) {
       for (const Move move : kMoves) {
         const std::optional<uint64_t> address = moved(trace, event, move);
         if (!address) continue;
-        const uint64_t true_address = std::exchange(trace.addr[event], *address);
+        const uint64_t true_address = trace.addr[event];
+        trace.addr.set(event, *address);
         const std::unique_ptr<Verification> v = verify(*snapshot, device);
-        trace.addr[event] = true_address;
+        trace.addr.set(event, true_address);
         Found& found = results[{name, kMoveNames[static_cast<size_t>(move)]}];
         found.altered += 1;
         found.found += v->exact() ? 0 : 1;

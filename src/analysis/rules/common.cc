@@ -128,12 +128,12 @@ namespace {
 // Where the last pass that left something made the largest of it.
 void place_at_birth(Finding& finding, const RunFacts& facts, const Growth& growth) {
   const Pass& pass = facts.structure.passes[growth.last_pass];
-  const Allocation* largest = nullptr;
+  std::optional<Allocation> largest;
   for (uint32_t id : facts.left_of(pass.begin, pass.forward_end)) {
     const Allocation& allocation = facts.timeline().allocations[id];
-    if (largest == nullptr || allocation.requested > largest->requested) largest = &allocation;
+    if (!largest || allocation.requested > largest->requested) largest = allocation;
   }
-  if (largest != nullptr) place_at(finding, facts, largest->begin);
+  if (largest) place_at(finding, facts, largest->begin);
 }
 
 }  // namespace

@@ -60,10 +60,11 @@ std::vector<Finding> find_pending_frees(const CaseFacts& facts) {
   finding.because = because("freed-not-returned");
   add_site(finding, run, "pending", waiting.stack, waiting.bytes, waiting.blocks);
   add_changes(finding, run, waiting.bytes);
-  const HugeVector<Allocation>& all = run.timeline().allocations;
+  const Allocations& all = run.timeline().allocations;
   for (uint32_t id = 0; id < all.size(); ++id) {
-    const bool waited = all[id].free_requested != kNoEvent && all[id].free_completed != all[id].free_requested + 1;
-    if (waited) finding.edits.push_back(RequestEdit{.allocation = id, .free_at = all[id].free_requested});
+    const AllocationEvents& events = all.events_of(id);
+    const bool waited = events.free_requested != kNoEvent && events.free_completed != events.free_requested + 1;
+    if (waited) finding.edits.push_back(RequestEdit{.allocation = id, .free_at = events.free_requested});
   }
   return {finding};
 }
