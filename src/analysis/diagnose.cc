@@ -210,6 +210,7 @@ class Diagnostician {
               space.other_class_bytes, replay);
       add_row("other-streams", space.other_stream_bytes, replay);
       add_row("private-pools", space.private_pool_bytes, balance_phrase("from-pools").with("source", replay));
+      add_row("default-pool", space.default_pool_bytes, replay);
       add_row("free-on-card", out_.instant.device_free_bytes,
               balance_phrase(out_.capacity.is_limit ? "from-oom-beyond-limit" : "from-oom"), true);
     } else {
@@ -344,11 +345,10 @@ class Diagnostician {
   // Why no free piece served: the largest obstacle, by bytes.
   [[nodiscard]] Phrase blocker_phrase(const LiveBytes& live) const {
     const FreeSpace& space = out_.free_space;
-    const std::pair<int64_t, const char*> obstacles[] = {{space.private_pool_bytes, "blocked-by-pools"},
-                                                         {space.other_stream_bytes, "blocked-by-streams"},
-                                                         {live.pending, "blocked-by-pending"},
-                                                         {space.oversize_bytes, "blocked-by-max-split"},
-                                                         {space.other_class_bytes, "blocked-by-size-class"}};
+    const std::pair<int64_t, const char*> obstacles[] = {
+        {space.private_pool_bytes, "blocked-by-pools"},   {space.default_pool_bytes, "blocked-by-default-pool"},
+        {space.other_stream_bytes, "blocked-by-streams"}, {live.pending, "blocked-by-pending"},
+        {space.oversize_bytes, "blocked-by-max-split"},   {space.other_class_bytes, "blocked-by-size-class"}};
     int64_t largest = space.usable_bytes;
     for (const auto& [bytes, key] : obstacles) largest = std::max(largest, bytes);
     for (const auto& [bytes, key] : obstacles) {
@@ -356,11 +356,12 @@ class Diagnostician {
     }
     const std::string piece = format_bytes(space.largest_usable_bytes);
     if (unreserved_at_most() == 0) return why_phrase("largest-piece").with("largest", piece);
-    const std::string most = format_bytes(unreserved_at_most());
+    // The most is what was refused, less a byte: said as it is, it would look like enough.
+    const bool is_known = unreserved() == unreserved_at_most();
+    const std::string most = format_bytes(unreserved_at_most() + (is_known ? 0 : 1));
     return why_phrase("largest-piece-unreserved")
         .with("largest", piece)
-        .with("unreserved",
-              why_phrase(unreserved() == unreserved_at_most() ? "bytes" : "bytes-up-to").with("bytes", most));
+        .with("unreserved", why_phrase(is_known ? "bytes" : "bytes-below").with("bytes", most));
   }
 
   void fill_peak_sentence(const LiveBytes& live) {

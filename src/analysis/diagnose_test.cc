@@ -109,5 +109,22 @@ TEST(Limit, IsOnlyMetWhereNoReplayReservesMore) {
   EXPECT_FALSE(says(run_under_limit(), "limit-shaped-the-run", capped));
 }
 
+// What is free in the default pool is closed to a private one; that does not make it a private pool's.
+TEST(FreeSpace, OfTheDefaultPoolIsNotOfPrivateOnes) {
+  constexpr PoolId kPool{.first = 0, .second = 1};
+  SnapshotBuilder b;
+  b.pools_recorded().segment_alloc(kA, 20 * kMiB).alloc(kA, 20 * kMiB).free(kA, 20 * kMiB);
+  b.pools_recorded(kPool).segment_alloc(kB, 40 * kMiB).alloc(kB, 40 * kMiB).oom(20 * kMiB, 0);
+  b.segment(kA, {{.size = 20 * kMiB}});
+  b.segment(kB, {live_block(40 * kMiB)}, {.pool = kPool});
+  const Diagnosis diagnosis = diagnosis_of(b.build());
+  EXPECT_EQ(diagnosis.free_space.default_pool_bytes, 20 * kMiB);
+  EXPECT_EQ(diagnosis.free_space.private_pool_bytes, 0);
+  const bool is_in_balance = std::any_of(diagnosis.balance.begin(), diagnosis.balance.end(), [](const BalanceRow& row) {
+    return row.name.key == "balance.default-pool" && row.bytes == 20 * kMiB;
+  });
+  EXPECT_TRUE(is_in_balance);
+}
+
 }  // namespace
 }  // namespace oomscope

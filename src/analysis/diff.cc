@@ -170,8 +170,8 @@ Result<uint32_t> peak_of_step(const Verification& verification, int64_t step) {
   for (uint32_t event = 0; event < span.end; ++event) {
     const uint32_t id = timeline.allocation_of[event];
     if (id == kNoAllocation) continue;
-    if (trace.action[event] == Action::alloc) allocated += timeline.allocations[id].size;
-    if (trace.action[event] == Action::free_requested) allocated -= timeline.allocations[id].size;
+    if (trace.action[event] == Action::alloc) allocated += timeline.allocations.size_of(id);
+    if (trace.action[event] == Action::free_requested) allocated -= timeline.allocations.size_of(id);
     if (event < span.begin || (most && allocated <= *most)) continue;
     most = allocated;
     at = event;

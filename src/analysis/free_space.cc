@@ -14,7 +14,7 @@ FreeSpace free_space_for(const CachingAllocator& allocator, int64_t size_bytes, 
     for (const Block* block = segment->first; block != nullptr; block = block->next) {
       if (!block->mapped || !block->is_idle()) continue;
       if (id != pool) {
-        space.private_pool_bytes += block->size;
+        (id.is_default() ? space.default_pool_bytes : space.private_pool_bytes) += block->size;
       } else if (segment->stream != stream) {
         space.other_stream_bytes += block->size;
       } else if (owner.is_small != small) {

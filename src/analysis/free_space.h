@@ -17,7 +17,8 @@ struct FreeSpace {
   int64_t oversize_bytes = 0;        // the same, but max_split_size forbids splitting them for it
   int64_t other_class_bytes = 0;     // the small pool, for a large request, or the reverse
   int64_t other_stream_bytes = 0;
-  int64_t private_pool_bytes = 0;  // of another pool: graph captures, MemPool
+  int64_t private_pool_bytes = 0;  // of another private pool: graph captures, MemPool
+  int64_t default_pool_bytes = 0;  // of the default pool, for a request of a private one
 };
 
 // Free bytes in segments that live blocks keep from being given back or used whole, by the kind of segment.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include <pthread.h>
@@ -21,15 +22,25 @@ namespace oomscope {
 // The one that the calling thread is on; -1: not known.
 inline int this_processor() { return sched_getcpu(); }
 
-// From now on `thread` runs elsewhere, if it may. One that was just made often waits behind its maker until the next
-// tick of the clock, with another processor idle: 4 ms in two of three cases (Linux 6.18, two processors), which this
-// makes 0.1.
+// From now on `thread`, which must not be able to end meanwhile, runs elsewhere, if it may. One that was just made
+// often waits behind its maker until the next tick of the clock, with another processor idle: 4 ms in two of three
+// cases (Linux 6.18, two processors), which this makes 0.1.
 inline void keep_off(pthread_t thread, int processor) {
   cpu_set_t allowed;
   if (processor < 0 || processor >= CPU_SETSIZE) return;
   if (pthread_getaffinity_np(thread, sizeof allowed, &allowed) != 0) return;
   CPU_CLR(static_cast<unsigned>(processor), &allowed);
   if (CPU_COUNT(&allowed) > 0) (void)pthread_setaffinity_np(thread, sizeof allowed, &allowed);
+}
+
+// Those that the calling thread may use; empty: not known.
+inline std::optional<cpu_set_t> allowed_processors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
+  return allowed;
+}
+inline void allow_processors(const std::optional<cpu_set_t>& allowed) {
+  if (allowed) (void)sched_setaffinity(0, sizeof *allowed, &*allowed);
 }
 
 // May the process use more than one? The machine may have more than it may use (taskset), and the calling thread may

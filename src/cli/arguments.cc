@@ -8,6 +8,7 @@
 #include "base/did_you_mean.h"
 #include "cli/terminal_environment.h"
 #include "report/terminal.h"
+#include "types/limits.h"
 
 namespace oomscope {
 namespace {
@@ -327,6 +328,9 @@ Result<Done> read_cap(const std::string& text, std::optional<int64_t>& cap_bytes
     return usage_error(size.error().what, "--cap \"" + printable(text) + "\"", size.error().hint, size.error().values);
   if (*size < 2 * kMiB) {
     return usage_error("error.cap-too-small", "--cap \"" + printable(text) + "\"", "error.cap-too-small.hint");
+  }
+  if (*size > kMaxSizeBytes) {
+    return usage_error("error.cap-too-large", "--cap \"" + printable(text) + "\"", "error.cap-too-large.hint");
   }
   cap_bytes = *size;
   return Done{};

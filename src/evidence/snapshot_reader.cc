@@ -110,7 +110,8 @@ struct AtEnd {
 };
 
 Result<Snapshot> decode(ByteSource& source, const std::string& name, const SnapshotReadOptions& options) {
-  const bool is_long = source.size_hint_bytes() >= int64_t{8 * ByteWindow::kReadAheadAfter};
+  constexpr int64_t kLong = int64_t{16} << 20;  // certainly worth a thread, from the beginning
+  const bool is_long = source.size_hint_bytes() >= kLong;
   ByteWindow window(source, ByteWindow::kDefaultCapacity, is_long ? 0 : ByteWindow::kReadAheadAfter, options.side);
   ReaderTables tables;
   intern_words(tables.snapshot.strings);

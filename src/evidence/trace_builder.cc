@@ -29,7 +29,7 @@ void TraceBuilder::append(const EventRow& row) {
 void TraceBuilder::reserve(size_t events) {
   trace_.action.reserve(events);
   trace_.addr.reserve(events, kMostAtOnce);
-  trace_.size.reserve(events, kMostAtOnce);
+  trace_.size.reserve(events);
   trace_.stack.reserve(events);
   if (keeps_times_) trace_.time_us.reserve(events);
 }

@@ -72,13 +72,20 @@ class Allocations {
 
   [[nodiscard]] size_t size() const { return events_.size() + silent_.size(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
+  [[nodiscard]] uint64_t address_of(size_t id) const {
+    return id < events_.size() ? trace_->addr[first_event_of(events_[id])] : silent_[id - events_.size()].address;
+  }
+  [[nodiscard]] int64_t requested_of(size_t id) const {
+    return id < events_.size() ? trace_->size[first_event_of(events_[id])] : silent_[id - events_.size()].requested;
+  }
+  // All of it, its size too: not while somebody sets that.
   [[nodiscard]] Allocation operator[](size_t id) const {
     if (id >= events_.size()) return silent_[id - events_.size()];
     const AllocationEvents events = events_[id];
     const uint32_t first = first_event_of(events);
     return Allocation{events,
-                      trace_->addr[first],
-                      trace_->size[first],
+                      address_of(id),
+                      requested_of(id),
                       sizes_[id],
                       trace_->stream_index.at(first),
                       pool_index(id),

@@ -15,8 +15,8 @@ void Pairing::add(const EventColumns& columns, size_t end) {
   columns_ = columns;
   const size_t start = done();
   pairs_.allocation_of.resize(end);
-  while (touched_[0].touch(spare_room(pairs_.allocation_of)) || touched_[1].touch(spare_room(pairs_.allocations))) {
-  }
+  (void)touched_[0].touch(spare_room(pairs_.allocation_of));
+  (void)touched_[1].touch(spare_room(pairs_.allocations));
   constexpr size_t kAhead = 16;  // events: the table is larger than the cache
   for (size_t i = start; i < end; ++i) {
     if (end - i > kAhead) live_.prefetch(columns.addr[i + kAhead]);

@@ -92,7 +92,7 @@ void PairingAhead::add_pairs(const EventColumns& columns, size_t end) {
 
 // What is not paired yet is paired by finish().
 void PairingAhead::stop() {
-  if (is_added_) side_.remove(this);
+  side_.remove(this);  // also where memory ran out between the duties
   is_added_ = false;
 }
 

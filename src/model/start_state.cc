@@ -273,20 +273,23 @@ class StartRebuilder {
   }
 
   void collect_ghost(uint32_t id) {
-    const Allocation& allocation = timeline_.allocations[id];
-    const auto run = run_of(allocation.address);
+    const Allocations& all = timeline_.allocations;
+    const AllocationEvents& events = all.events_of(id);
+    const uint64_t address = all.address_of(id);
+    const auto run = run_of(address);
     if (run == runs_.end()) {
       orphan_frees_ += 1;  // freed, but not inside any segment
       return;
     }
-    const int64_t rounded = options_.round(std::max<int64_t>(allocation.requested, 1));
+    const int64_t rounded = options_.round(std::max<int64_t>(all.requested_of(id), 1));
     const bool was_pending =
-        allocation.begin == kNoEvent && allocation.free_requested == kNoEvent && allocation.free_completed != kNoEvent;
-    const bool knows_size = !is_start() && allocation.begin == kNoEvent && allocation.size != 0;
-    ghosts_[allocation.address] = Ghost{.allocation = id,
-                                        .size = knows_size ? allocation.size : rounded,
-                                        .exact = knows_size,
-                                        .pending = was_pending || is_before(allocation.free_requested)};
+        events.begin == kNoEvent && events.free_requested == kNoEvent && events.free_completed != kNoEvent;
+    // Sizes of those that begin in the recording are set by a replay, which may be under way.
+    const bool knows_size = !is_start() && events.begin == kNoEvent && all.size_of(id) != 0;
+    ghosts_[address] = Ghost{.allocation = id,
+                             .size = knows_size ? all.size_of(id) : rounded,
+                             .exact = knows_size,
+                             .pending = was_pending || is_before(events.free_requested)};
     if (!run->second.class_is_known) {
       run->second.is_small = rounded <= kMiB;
       run->second.class_is_known = true;
@@ -305,11 +308,11 @@ class StartRebuilder {
     }
     if (is_cut_) erase_touched(live_at_end);
     for (uint32_t id : timeline_.unfinished) {
-      const Allocation& allocation = timeline_.allocations[id];
-      if (allocation.free_completed != kNoEvent) continue;
-      const auto found = live_at_end.find(allocation.address);
+      if (timeline_.allocations.events_of(id).free_completed != kNoEvent) continue;
+      const uint64_t address = timeline_.allocations.address_of(id);
+      const auto found = live_at_end.find(address);
       if (found == live_at_end.end()) continue;
-      const auto ghost = ghosts_.find(allocation.address);
+      const auto ghost = ghosts_.find(address);
       if (ghost != ghosts_.end() && ghost->second.allocation == id) {
         ghost->second.size = found->second->size;
         ghost->second.exact = true;
@@ -378,7 +381,7 @@ class StartRebuilder {
     look_behind(uncertain);
     for (const Uncertain& each : uncertain) {
       if (each.shown_end == ~uint64_t{0}) continue;
-      const uint64_t address = timeline_.allocations[each.allocation].address;
+      const uint64_t address = timeline_.allocations.address_of(each.allocation);
       ghosts_[address].size = static_cast<int64_t>(each.shown_end - address);
       ghosts_[address].exact = true;
     }
@@ -535,7 +538,7 @@ class StartRebuilder {
       if (is_start()) timeline_.allocations.set_pool_index(ghost.allocation, timeline_.pool_index(run.pool));
       has_live_ = true;
       blocks.push_back(StartBlock{.size = ghost.size,
-                                  .requested_size = timeline_.allocations[ghost.allocation].requested,
+                                  .requested_size = timeline_.allocations.requested_of(ghost.allocation),
                                   .state = ghost.pending ? StartState::pending : StartState::allocated,
                                   .allocation = ghost.allocation});
       address += static_cast<uint64_t>(ghost.size);

@@ -65,7 +65,13 @@ ReadAhead::Buffer& ReadAhead::take() {
   std::unique_lock<std::mutex> guard(reading_, std::defer_lock);
   (void)spin_until([&] { return filled_ > wanted || guard.try_lock(); });
   if (filled_ <= wanted && !guard.owns_lock()) guard.lock();
-  if (filled_ > wanted) return buffers_[wanted % kBuffers];
+  if (filled_ > wanted) {
+    if (guard.owns_lock()) {  // which the thread may have wanted for the next
+      guard.unlock();
+      side_.wake();
+    }
+    return buffers_[wanted % kBuffers];
+  }
   if (thrown_) std::rethrow_exception(thrown_);
   fill_next();  // nobody is at it
   guard.unlock();

@@ -253,13 +253,16 @@ void ExactReplay::differ_at_alloc(uint32_t event, Block* block, uint32_t segment
   }
 }
 
+void ExactReplay::touch_tables(uint32_t end) {
+  const uint32_t first = timeline_.allocations.first_from(position_);
+  const uint32_t last = std::max(first, timeline_.allocations.first_from(end));
+  blocks_.touch(first, last);
+  timeline_.allocations.touch_sizes(first, last);
+}
+
 void ExactReplay::run(uint32_t end, bool stop_at_difference) {
   const uint32_t events = static_cast<uint32_t>(trace_.size_events());
   end = std::min(end, events);
-  const uint32_t first = timeline_.allocations.first_from(position_);
-  const uint32_t last = timeline_.allocations.first_from(end);
-  blocks_.touch(first, last);
-  timeline_.allocations.touch_sizes(first, last);
   while (position_ < end) {
     if (stop_at_difference && first_difference_) return;
     const uint32_t event = position_++;
@@ -325,7 +328,7 @@ void ExactReplay::differ_at_second_free(uint32_t event) {
 void ExactReplay::differ_at_stray_free(uint32_t event) {
   const uint32_t id = timeline_.allocation_of[event];
   const bool unknown_start =
-      id != kNoAllocation && timeline_.allocations[id].begin == kNoEvent && !timeline_.snapshot->complete;
+      id != kNoAllocation && timeline_.allocations.events_of(id).begin == kNoEvent && !timeline_.snapshot->complete;
   if (unknown_start) return;
   differ(event, "stray-free", {{"at", format_address(trace_.addr[event])}});
 }
@@ -589,11 +592,11 @@ PoolId ExactReplay::pool_of_request(uint32_t event) const {
   if (!trace_.pool.empty()) return trace_.pool[event];
   if (trace_.action[event] != Action::oom) {
     const uint32_t id = timeline_.allocation_of[event];
-    return id == kNoAllocation ? PoolId{} : timeline_.pools[timeline_.allocations[id].pool_index];
+    return id == kNoAllocation ? PoolId{} : timeline_.pools[timeline_.allocations.pool_index(id)];
   }
   PoolId likely;
   if (last_alloc_ != kNoEvent && !prefix_has_releases_)
-    likely = timeline_.pools[timeline_.allocations[timeline_.allocation_of[last_alloc_]].pool_index];
+    likely = timeline_.pools[timeline_.allocations.pool_index(timeline_.allocation_of[last_alloc_])];
   // A pool in which the request would have been served is not the one.
   const int64_t requested = std::max<int64_t>(trace_.size[event], 1);
   const bool nothing_released = !prefix_has_releases_ && allocator_->has_releasable_memory();

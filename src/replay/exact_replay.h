@@ -85,6 +85,8 @@ class ExactReplay {
   ExactReplay(Timeline& timeline, const ReplayConfig& config, const std::vector<StartSegment>& start, uint32_t begin);
   ~ExactReplay();
 
+  // The replay up to `end` will surely take place: what it writes to is made present at once, which is cheaper.
+  void touch_tables(uint32_t end);
   // Replays events [position(), end), all for kNoEvent. May be called again to go on. With `stop_at_difference` it
   // returns after the first one.
   void run(uint32_t end = kNoEvent, bool stop_at_difference = false);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -38,17 +39,27 @@ inline void run_parallel(size_t count, int threads, const std::function<void(siz
       if (!thrown) thrown = std::current_exception();
     }
   };
+  // Each begins on another processor than this one, and may run anywhere then.
+  const std::optional<cpu_set_t> allowed = allowed_processors();
+  std::atomic<bool> are_placed = false;
+  const auto begin = [&] {
+    are_placed.wait(false);
+    allow_processors(allowed);
+    work();
+  };
   const size_t most = std::min(count, static_cast<size_t>(std::max(threads, 1)));
   std::vector<std::thread> workers;
   workers.reserve(most);
   try {
     while (workers.size() + 1 < most) {
-      workers.emplace_back(work);
+      workers.emplace_back(begin);
       keep_off(workers.back().native_handle(), this_processor());
     }
   } catch (const std::system_error&) {  // no more threads to be had: those that run do the work
   } catch (const std::bad_alloc&) {     // the same
   }
+  are_placed = true;
+  are_placed.notify_all();
   work();
   for (std::thread& worker : workers) worker.join();
   if (thrown) std::rethrow_exception(thrown);

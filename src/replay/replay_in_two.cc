@@ -99,11 +99,13 @@ std::unique_ptr<ExactReplay> replay_in_two(Timeline& timeline, const ReplayConfi
   run_parallel(2, 2, [&](size_t half) {
     if (half == 0) {
       halves[0] = std::make_unique<ExactReplay>(timeline, config);
+      halves[0]->touch_tables(middle);
       halves[0]->run(middle, true);
     } else {
       const auto round = [&](int64_t request) { return round_size(request, config.settings, config.rules); };
       between = state_before(timeline, {.round = round}, middle);
       halves[1] = std::make_unique<ExactReplay>(timeline, config, between, middle);
+      halves[1]->touch_tables(kNoEvent);
       halves[1]->run(kNoEvent, true);
     }
   });

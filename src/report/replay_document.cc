@@ -119,6 +119,10 @@ Document replay_document(const ReplayResult& result, const Verification& verific
 
 Document sweep_document(const SweepResult& result, const Verification& verification, Language language) {
   Document document;
+  if (!result.cap_bytes && verification.refused_requests > 0) {
+    document.sections.push_back(
+        Section{.body = Sentence{.text = replay_word("sweep-unlimited", language)}, .joined = false});
+  }
   document.sections.push_back(Section{.body = runs_table(result.runs, result.runs.size(), language), .joined = false});
   const auto bound = [&](const std::string& id, int64_t bytes) {
     return std::pair(replay_word(id, language),

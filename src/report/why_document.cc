@@ -284,7 +284,8 @@ Json numbers_json(const Diagnosis& diagnosis, const Changes& changes) {
                      {"oversize", space.oversize_bytes},
                      {"other_class", space.other_class_bytes},
                      {"other_stream", space.other_stream_bytes},
-                     {"private_pool", space.private_pool_bytes}};
+                     {"private_pool", space.private_pool_bytes},
+                     {"default_pool", space.default_pool_bytes}};
   return numbers;
 }
 

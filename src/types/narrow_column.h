@@ -69,16 +69,17 @@ class NarrowColumn {
   // How many more it surely takes without moving.
   [[nodiscard]] size_t room() const {
     if (is_wide_) return wide_.capacity() - wide_.size();
-    return std::min(narrow_.capacity() - narrow_.size(), kMostFar - std::min(kMostFar, far_.size()));
+    if (far_.capacity() < kMostFar) return 0;
+    return std::min(narrow_.capacity() - narrow_.size(), kMostFar - far_.size());
   }
   // Room for `count` values altogether, the next `at_once` of which may all be far.
   void reserve(size_t count, size_t at_once = 0) {
-    far_.reserve(kMostFar);
     if (!is_wide_ && far_.size() + at_once > kMostFar) widen(count);
     if (is_wide_) {
       wide_.reserve(count);
     } else {
       narrow_.reserve(count);
+      if (at_once > 0) far_.reserve(kMostFar);
     }
   }
 
