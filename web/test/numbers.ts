@@ -68,7 +68,7 @@ for (const file of files) {
       usable: free.usable + free.oversize,
       otherClass: free.other_class,
       otherStream: free.other_stream,
-      otherPool: free.private_pool,
+      otherPool: free.private_pool + free.default_pool,
     },
   );
 }
