@@ -1,8 +1,10 @@
 #include "base/bytes_text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "base/text.h"
@@ -151,6 +153,28 @@ std::string format_bytes_signed(int64_t difference_bytes) {
 }
 
 std::string format_mib(int64_t size_bytes) { return mib_text(size_bytes, minus_of(size_bytes)); }
+
+std::vector<int64_t> mib_adding_up(std::span<const int64_t> bytes) {
+  const auto nearest = [](int64_t value) { return (value + kMiB / 2) / kMiB; };
+  std::vector<int64_t> mib;
+  std::vector<size_t> order(bytes.size());  // who was rounded down the most first
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    mib.push_back(nearest(bytes[i]));
+    order[i] = i;
+  }
+  const auto gained = [&](size_t i) { return mib[i] * kMiB - bytes[i]; };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return gained(a) < gained(b); });
+  const auto sum = [](const auto& values) { return std::accumulate(values.begin(), values.end(), int64_t{0}); };
+  int64_t missing = nearest(sum(bytes)) - sum(mib);
+  for (size_t i = 0; missing > 0 && i < order.size(); ++i, --missing) mib[order[i]] += 1;
+  for (size_t i = order.size(); missing < 0 && i-- > 0;) {
+    if (mib[order[i]] == 0) continue;
+    mib[order[i]] -= 1;
+    ++missing;
+  }
+  for (size_t i = 0; i < mib.size(); ++i) mib[i] = mib[i] == 0 ? std::min(bytes[i], kMiB / 2 - 1) : mib[i] * kMiB;
+  return mib;
+}
 
 std::string format_mib_signed(int64_t difference_bytes) {
   return mib_text(difference_bytes, sign_of(difference_bytes));

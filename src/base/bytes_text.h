@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -31,6 +33,10 @@ constexpr int64_t kTiB = int64_t{1} << 40;
 // "6,465 MiB", to the nearest MiB. What is not zero never reads as zero: "<1 MiB".
 [[nodiscard]] std::string format_mib(int64_t size_bytes);
 [[nodiscard]] std::string format_mib_signed(int64_t difference_bytes);  // "+12 MiB", "-5,897 MiB", "0 MiB"
+
+// Rows of a column whose total is their sum, none negative: each as a size that format_mib writes to a MiB above or
+// below the nearest where that is needed for the rows, as they read, to add up to the total as it reads.
+[[nodiscard]] std::vector<int64_t> mib_adding_up(std::span<const int64_t> bytes);
 
 [[nodiscard]] std::string format_count(int64_t count);  // "1,468,706"
 

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <vector>
+
 #include <limits>
 
 namespace oomscope {
@@ -83,6 +88,35 @@ TEST(FormatBytes, RoundingNeverShows1024OfAUnit) {
 TEST(FormatBytes, ExtremesDoNotOverflow) {
   EXPECT_EQ(format_bytes(std::numeric_limits<int64_t>::max()), "8,589,934,592.00 GiB");
   EXPECT_EQ(format_bytes(std::numeric_limits<int64_t>::min()), "-8,589,934,592.00 GiB");
+}
+
+TEST(MibAddingUp, TheRowsReadAsTheTotalReads) {
+  const auto shown = [](std::vector<int64_t> bytes) {
+    std::vector<std::string> texts;
+    for (const int64_t size : mib_adding_up(bytes)) texts.push_back(format_mib(size));
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(shown({}), Texts{});
+  EXPECT_EQ(shown({3 * kMiB, 0, 2 * kMiB}), (Texts{"3 MiB", "0 MiB", "2 MiB"}));
+  // 1.4 + 2.4 + 3.4 = 7.2: two are written as they are, the one that lost most has a MiB more.
+  const int64_t tenth = kMiB / 10;
+  EXPECT_EQ(shown({kMiB + 4 * tenth, 2 * kMiB + 4 * tenth, 3 * kMiB + 4 * tenth}), (Texts{"2 MiB", "2 MiB", "3 MiB"}));
+  EXPECT_EQ(shown({kMiB + 6 * tenth, 2 * kMiB + 6 * tenth, 3 * kMiB + 6 * tenth}), (Texts{"2 MiB", "3 MiB", "3 MiB"}));
+  EXPECT_EQ(shown({kMiB / 2, kMiB / 2}), (Texts{"1 MiB", "<1 MiB"}));  // what is there never reads as nothing
+  EXPECT_EQ(shown({512, 512}), (Texts{"<1 MiB", "<1 MiB"}));
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<int64_t> bytes(1 + random() % 9);
+    for (int64_t& size : bytes) size = static_cast<int64_t>(random() % (20 * kMiB));
+    const std::vector<int64_t> rows = mib_adding_up(bytes);
+    int64_t read = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      read += (rows[i] + kMiB / 2) / kMiB;
+      EXPECT_LT(std::abs(rows[i] - bytes[i]), kMiB);
+    }
+    EXPECT_EQ(read, (std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) + kMiB / 2) / kMiB);
+  }
 }
 
 TEST(FormatMib, RoundsToNearestAndKeepsSmallVisible) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -60,7 +61,13 @@ Table balance_table(const Diagnosis& diagnosis, size_t most_rows, Language langu
               .total = std::nullopt,
               .note = ""};
   const std::vector<bool> folded = folded_rows(diagnosis, most_rows);
-  int64_t others_bytes = 0;
+  std::vector<int64_t> known;  // as they are shown: the folded ones together, and last
+  for (size_t i = 0; i < diagnosis.balance.size(); ++i) {
+    if (!folded[i] && diagnosis.balance[i].bytes) known.push_back(*diagnosis.balance[i].bytes);
+  }
+  known.push_back(diagnosis.balance_total_bytes - std::accumulate(known.begin(), known.end(), int64_t{0}));
+  const std::vector<int64_t> sizes = mib_adding_up(known);
+  size_t next_size = 0;
   int64_t others = 0;
   Phrase others_source;
   bool has_unknown = false;
@@ -69,19 +76,18 @@ Table balance_table(const Diagnosis& diagnosis, size_t most_rows, Language langu
     const BalanceRow& row = diagnosis.balance[i];
     has_unknown |= !row.bytes;
     if (folded[i]) {
-      others_bytes += *row.bytes;
       others += 1;
       if (others_source.empty() || row.source.values.empty()) others_source = row.source;
       continue;
     }
     const Row shown{
-        .cells = {say(row.name, language), row.bytes ? format_mib(*row.bytes) : "?", say(row.source, language)},
+        .cells = {say(row.name, language), row.bytes ? format_mib(sizes[next_size++]) : "?", say(row.source, language)},
         .style = Style::plain};
     (row.is_outside ? last : table.rows).push_back(shown);
   }
   if (others > 0) {
     const Phrase count = Phrase{.key = "balance.others"}.with("count", std::to_string(others));
-    table.rows.push_back(Row{.cells = {say(count, language), format_mib(others_bytes), say(others_source, language)}});
+    table.rows.push_back(Row{.cells = {say(count, language), format_mib(sizes.back()), say(others_source, language)}});
   }
   table.rows.insert(table.rows.end(), last.begin(), last.end());
   const char* sum = has_unknown ? "balance.sum-of-known" : "balance.sum";

@@ -17,7 +17,8 @@
 
 namespace oomscope {
 
-// Where the base is: 0, or so that the first value is in the middle of what is near.
+// Where the base is: 0, or so that the first value that is not near 0 is in the middle of what is near. (Traces may
+// begin with an entry that has no address.)
 enum class NarrowBase { zero, first };
 
 template <class T, unsigned kUnitBits, NarrowBase kBase>
@@ -36,9 +37,7 @@ class NarrowColumn {
    public:
     View() = default;
     [[nodiscard]] T operator[](size_t index) const {
-      if (wide_ != nullptr) return wide_[index];
-      const uint32_t units = narrow_[index];
-      return units != kFar ? value_of(base_, units) : far_value({far_, far_count_}, index);
+      return wide_ != nullptr ? wide_[index] : value_of(base_, narrow_[index], {far_, far_count_}, index);
     }
 
    private:
@@ -56,13 +55,12 @@ class NarrowColumn {
   [[nodiscard]] size_t size() const { return is_wide_ ? wide_.size() : narrow_.size(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
   [[nodiscard]] T operator[](size_t index) const {
-    if (is_wide_) return wide_[index];
-    const uint32_t units = narrow_[index];
-    return units != kFar ? value_of(base_, units) : far_value(far_, index);
+    return is_wide_ ? wide_[index] : value_of(base_, narrow_[index], far_, index);
   }
   [[nodiscard]] IndexIterator<NarrowColumn> begin() const { return {*this, 0}; }
   [[nodiscard]] IndexIterator<NarrowColumn> end() const { return {*this, size()}; }
 
+  [[nodiscard]] bool is_wide() const { return is_wide_; }
   // Is no value far, so that all are at most most_near()?
   [[nodiscard]] bool are_all_near() const { return !is_wide_ && far_.empty(); }
   [[nodiscard]] uint64_t most_near() const { return base_ > UINT64_MAX - kReach ? UINT64_MAX : base_ + kReach; }
@@ -88,16 +86,16 @@ class NarrowColumn {
   void push_back(T value) { append({&value, 1}); }
   void append(std::span<const T> values) {
     if (values.empty()) return;
-    if (empty() && kBase == NarrowBase::first) base_ = base_of(static_cast<uint64_t>(values[0]));
     const size_t before = size();
     if (!is_wide_) {
+      if (!has_base_) choose_base(values);
       narrow_.resize(before + values.size());
       uint32_t* narrow = narrow_.data() + before;
-      bool are_near = true;
+      bool are_near = has_base_;
       for (size_t i = 0; i < values.size(); ++i) {
         const uint64_t distance = static_cast<uint64_t>(values[i]) - base_;
         narrow[i] = static_cast<uint32_t>(distance >> kUnitBits);
-        are_near &= is_near(distance);
+        are_near &= is_near_at(distance);
       }
       if (are_near || takes_far(values, before)) return;
       narrow_.resize(before);
@@ -106,9 +104,8 @@ class NarrowColumn {
     wide_.insert(wide_.end(), values.begin(), values.end());
   }
   void set(size_t index, T value) {
-    const uint64_t distance = static_cast<uint64_t>(value) - base_;
-    if (!is_wide_ && is_near(distance)) {
-      narrow_[index] = static_cast<uint32_t>(distance >> kUnitBits);
+    if (!is_wide_ && is_near(value)) {
+      narrow_[index] = static_cast<uint32_t>((static_cast<uint64_t>(value) - base_) >> kUnitBits);
       return;
     }
     if (!is_wide_) widen(size());
@@ -129,9 +126,21 @@ class NarrowColumn {
   }
 
  private:
-  static bool is_near(uint64_t distance) { return distance < kReach && distance % kUnit == 0; }
-  static T value_of(uint64_t base, uint32_t units) { return static_cast<T>(base + (uint64_t{units} << kUnitBits)); }
-  static uint64_t base_of(uint64_t first) { return first < kReach / 2 ? 0 : (first - kReach / 2) / kUnit * kUnit; }
+  static bool is_near_at(uint64_t distance) { return distance < kReach && distance % kUnit == 0; }
+  [[nodiscard]] bool is_near(T value) const { return has_base_ && is_near_at(static_cast<uint64_t>(value) - base_); }
+  static T value_of(uint64_t base, uint32_t units, std::span<const Far> far, size_t index) {
+    return units != kFar ? static_cast<T>(base + (uint64_t{units} << kUnitBits)) : far_value(far, index);
+  }
+  // Until there is a base, all are far: what a view shows does not change with it.
+  void choose_base(std::span<const T> values) {
+    for (const T value : values) {
+      const uint64_t first = static_cast<uint64_t>(value);
+      if (first < kReach / 2) continue;
+      base_ = (first - kReach / 2) / kUnit * kUnit;
+      has_base_ = true;
+      return;
+    }
+  }
   [[gnu::noinline]] static T far_value(std::span<const Far> far, size_t index) {
     return std::lower_bound(far.begin(), far.end(), index,
                             [](const Far& entry, size_t wanted) { return entry.first < wanted; })
@@ -141,7 +150,7 @@ class NarrowColumn {
   // Those that are not near go into the table. False: it cannot take them all.
   [[gnu::noinline]] bool takes_far(std::span<const T> values, size_t before) {
     for (size_t i = 0; i < values.size(); ++i) {
-      if (is_near(static_cast<uint64_t>(values[i]) - base_)) continue;
+      if (is_near(values[i])) continue;
       if (far_.size() == kMostFar) return false;
       if (far_.capacity() < kMostFar) far_.reserve(kMostFar);
       far_.emplace_back(before + i, values[i]);
@@ -162,6 +171,7 @@ class NarrowColumn {
   LargeVector<T> wide_;
   std::vector<Far> far_;  // ascending
   uint64_t base_ = 0;
+  bool has_base_ = kBase == NarrowBase::zero;
   bool is_wide_ = false;
 };
 

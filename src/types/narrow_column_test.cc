@@ -60,6 +60,7 @@ TEST(NarrowColumn, TakesFourBytesEachWhileFewAreFar) {
   AddressColumn addresses;
   addresses.reserve(4000);
   for (const uint64_t value : made_addresses(4000, 10)) addresses.push_back(value);
+  EXPECT_FALSE(addresses.is_wide());
   EXPECT_EQ(addresses.room(), 0U);
   EXPECT_EQ(addresses.spare().size(), 0U);
   SizeColumn sizes = {0, 1, kGiB, 4 * kGiB - 2};
@@ -88,6 +89,7 @@ TEST(NarrowColumn, ThoseThatDoNotFitComeFirst) {
   AddressColumn column;
   for (const uint64_t value : values) column.push_back(value);
   expect_holds(column, values);
+  EXPECT_FALSE(column.is_wide());  // the base is that of the addresses
 }
 
 // What a view shows stays as it is while the column grows within its room.

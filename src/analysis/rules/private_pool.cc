@@ -25,7 +25,7 @@ std::vector<Finding> find_private_pool(const CaseFacts& facts) {
   if (static_cast<double>(bytes) < kShare * static_cast<double>(run.instant().reserved_bytes)) return {};
   Finding finding = finding_of(run, "private-pool");
   finding.bytes = bytes;
-  finding.claim = claim_of(finding)
+  finding.claim = (free == 0 ? Phrase{.key = "cause.private-pool.claim-full"} : claim_of(finding))
                       .with("bytes", format_bytes(bytes))
                       .with("free", format_bytes(free))
                       .with("reserved", format_bytes(run.instant().reserved_bytes));
