@@ -1,10 +1,10 @@
 // PairingAhead: pairs the events of a trace on a side thread while the file is still being decoded.
 //
 // Decoding takes 27 ms for a million events and pairing 12 (AMD EPYC); with two processors the second is free. It also
-// touches the pages that the decoder writes to next, which saves that some 5 ms (see Note [First touch]). Only the
-// first long trace of a file is followed: nearly always it is the only one. Whoever reads calls follow() as the trace
-// grows (SnapshotReadOptions::follow), stop() once it is decoded (SnapshotReadOptions::decoded), then finish() with the
-// trace as it came out.
+// touches the pages that the decoder writes to next, so that this has few page faults (see Note [First touch]). Only
+// the first long trace of a file is followed: nearly always it is the only one. Whoever reads calls follow() as the
+// trace grows (SnapshotReadOptions::follow), stop() once it is decoded (SnapshotReadOptions::decoded), then finish()
+// with the trace as it came out.
 #pragma once
 
 #include <array>
